@@ -1,0 +1,83 @@
+# Everything a person does here, by name. `make help` lists it.
+#
+#   PYTHON=python3.13   the Python to build the environment with (3.11 or newer)
+#   VENV=.venv          where the environment lies
+#   ARGS="-k torn"      more arguments for pytest, for steno (make run) or for the benchmark
+
+PYTHON ?= python3
+VENV ?= .venv
+WORKERS ?= 2
+ARGS ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest
+
+# A home of its own that is gone afterwards: nothing below comes near the user's sessions.
+ALONE := home=$$(mktemp -d) || exit 1; \
+	trap 'rm -rf "$$home"' EXIT; trap 'exit 130' INT TERM; \
+	export HOME="$$home" CLAUDE_CONFIG_DIR="$$home/.claude" STENO_HOME="$$home/steno";
+
+# Exit 5 is pytest's word for "nothing selected".
+OR_NONE := || test $$? -eq 5
+
+GENERATORS := make_views make_format_docs make_cli_docs make_examples make_screens
+
+.DEFAULT_GOAL := help
+.PHONY: help venv run test check bench interop faults docs clean
+
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+run: $(VENV)/.runtime ## install into .venv and start steno on your own sessions
+	@$(BIN)/steno $(ARGS)
+
+test: $(VENV)/.dev ## run the test suite
+	@$(ALONE) $(PYTEST) -n $(WORKERS) -m "not interop and not faults" $(ARGS)
+
+check: $(VENV)/.dev ## lint, format, types, layers, generated files, docs
+	@$(ALONE) set -ex; \
+	$(BIN)/ruff check .; \
+	$(BIN)/ruff format --check .; \
+	$(BIN)/basedpyright; \
+	$(BIN)/lint-imports; \
+	for tool in $(GENERATORS); do $(BIN)/python -m tools.$$tool --check; done; \
+	$(PYTEST) -q tests/docs
+
+bench: $(VENV)/.bench ## measure speed and memory
+	@$(ALONE) $(BIN)/python bench/run.py $(ARGS)
+
+interop: $(VENV)/.dev ## compare with the real client, where it is installed
+	@$(ALONE) $(PYTEST) tests/interop -m interop $(ARGS) $(OR_NONE)
+
+faults: $(VENV)/.dev ## kill processes and fill disks on purpose
+	@$(ALONE) $(PYTEST) -m faults $(ARGS) $(OR_NONE)
+
+docs: $(VENV)/.dev ## write everything that is generated again
+	@$(ALONE) set -e; for tool in $(GENERATORS); do $(BIN)/python -m tools.$$tool; done
+
+venv: $(VENV)/.dev ## build the environment with the tools for development
+
+clean: ## remove the environment and all caches
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests tools bench docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps are newer than what they were made from, so a second run installs nothing.
+
+$(VENV)/.pip:
+	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("steno needs Python 3.11 or newer, this is %s: name another, as in make PYTHON=python3.13" % sys.version.split()[0])'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install --upgrade pip
+	@touch $@
+
+$(VENV)/.runtime: $(VENV)/.pip pyproject.toml constraints.txt
+	@$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.pip pyproject.toml constraints.txt
+	@$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/.runtime
+
+$(VENV)/.bench: $(VENV)/.dev
+	@$(PIP) install -c constraints.txt -e '.[bench]'
+	@touch $@

@@ -1,0 +1,126 @@
+"""The programs that are measured, one per process: `python bench/child.py NAME ARGUMENTS…`."""
+
+import os
+import resource
+import sys
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+
+class Text(msgspec.Struct, tag="text", tag_field="type"):
+    """Words."""
+
+    text: str = ""
+
+
+class Thinking(msgspec.Struct, tag="thinking", tag_field="type"):
+    """Reasoning."""
+
+    thinking: str = ""
+
+
+class ToolUse(msgspec.Struct, tag="tool_use", tag_field="type"):
+    """A call."""
+
+    id: str = ""
+    name: str = ""
+
+
+class ToolResult(msgspec.Struct, tag="tool_result", tag_field="type"):
+    """A result."""
+
+    tool_use_id: str = ""
+
+
+class Image(msgspec.Struct, tag="image", tag_field="type"):
+    """A picture."""
+
+
+class Message(msgspec.Struct):
+    """What a bare loop needs of a message."""
+
+    id: str | None = None
+    content: str | list[Text | Thinking | ToolUse | ToolResult | Image] | None = None
+
+
+class Envelope(msgspec.Struct, rename="camel"):
+    """What a bare loop needs of a record."""
+
+    type: str | None = None
+    uuid: str | None = None
+    parent_uuid: str | None = None
+    session_id: str | None = None
+    timestamp: str | None = None
+    cwd: str | None = None
+    version: str | None = None
+    git_branch: str | None = None
+    is_sidechain: bool | None = None
+    message: Message | None = None
+
+
+def transcripts(folder: str) -> Iterator[str]:
+    """Yield the session files below a folder."""
+    for place, _, names in os.walk(folder):
+        yield from (os.path.join(place, name) for name in names if name.endswith(".jsonl"))
+
+
+def bare(folder: str) -> str:
+    """Read envelopes and text with nothing but a typed decoder and a loop: the floor."""
+    decode = msgspec.json.Decoder(Envelope).decode
+    records = words = 0
+    for path in transcripts(folder):
+        with open(path, "rb") as file:
+            for line in file:
+                try:
+                    record = decode(line)
+                except msgspec.MsgspecError:
+                    continue
+                records += 1
+                content = record.message.content if record.message else None
+                if isinstance(content, str):
+                    words += len(content)
+                elif content:
+                    words += sum(len(block.text) for block in content if isinstance(block, Text))
+    return f"{records} records, {words} characters"
+
+
+def read(folder: str) -> str:
+    """Read envelopes and text through steno."""
+    from steno.format.lines import read_records
+    from steno.store.read import FileSource
+
+    records = words = 0
+    for path in transcripts(folder):
+        with FileSource(path) as source:
+            for record in read_records(source):
+                records += 1
+                _ = (record.uuid, record.parent_uuid, record.timestamp)
+                if record.role:
+                    words += len(record.text)
+    return f"{records} records, {words} characters"
+
+
+def load(path: str) -> str:
+    """Open one session whole: nodes, leaf, conversation."""
+    from steno.session.session import Session
+    from steno.session.transcript import load as load_transcript
+    from steno.store.read import FileSource
+
+    session = Session(load_transcript(FileSource(path)))
+    return f"{len(session.transcript.nodes)} records, {len(session.conversation())} in conversation"
+
+
+PROGRAMS: dict[str, Callable[[str], str]] = {"bare": bare, "read": read, "load": load}
+
+
+def main() -> None:
+    """Run one program and say what it found, its CPU seconds and its peak memory in MB."""
+    name, argument = sys.argv[1:]
+    found = PROGRAMS[name](argument)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    print(f"{found}\t{used.ru_utime + used.ru_stime:.3f}\t{used.ru_maxrss / 1024:.0f}")
+
+
+if __name__ == "__main__":
+    main()

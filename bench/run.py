@@ -1,0 +1,156 @@
+"""Measure what is promised about speed and memory, as ratios within one run.
+
+    python bench/run.py [--mb 1000] [--data FOLDER] [--json]
+
+The corpus comes from the generator beside the shared corpus (STENO_SHARED; it needs numpy and
+orjson). Exit code 1 when a limit is passed.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+SHARED = Path(os.environ.get("STENO_SHARED") or ROOT.parent / "shared")
+STENO = Path(sys.executable).with_name("steno")
+MB = 1 << 20
+
+
+def child(name: str, argument: Path) -> tuple[str, float, float]:
+    """Run a measured program; return what it found, its CPU seconds and its peak memory in MB."""
+    command = [sys.executable, str(HERE / "child.py"), name, str(argument)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found, seconds, megabytes = done.stdout.strip().split("\t")
+    return found, float(seconds), float(megabytes)
+
+
+def cpu(command: list[str], times: int, **env: str) -> float:
+    """Return the least CPU seconds a command took, start and end included."""
+    import resource
+
+    least = float("inf")
+    for _ in range(times):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, check=True, capture_output=True, env={**os.environ, **env})
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        least = min(least, used)
+    return least
+
+
+def generated(folder: Path, megabytes: int) -> Path:
+    """Return a corpus of that size, made once."""
+    made = folder / f"corpus-{megabytes}"
+    if not (made / "truth.json").exists():
+        script = SHARED / "bench" / "gen.py"
+        if not script.exists():
+            sys.exit(f"no generator at {script}; set STENO_SHARED")
+        command = [sys.executable, str(script), "--mb", str(megabytes), "--out", str(made)]
+        subprocess.run(command, check=True, stdout=sys.stderr)
+    return made
+
+
+def reading(corpus: Path) -> dict[str, Any]:
+    """All records with envelope and text, against a bare typed loop."""
+    floor = [child("bare", corpus) for _ in range(3)]
+    ours = [child("read", corpus) for _ in range(3)]
+    ratio = min(run[1] for run in ours) / min(run[1] for run in floor)
+    return row("read all records, CPU ÷ bare msgspec loop", ratio, 1.5, f"{ours[0][0]}")
+
+
+def one_big_file(folder: Path, corpus: Path) -> dict[str, Any]:
+    """A 150 MB session opened whole."""
+    path = folder / "big.jsonl"
+    if not path.exists():
+        with path.open("wb") as out:
+            for source in sorted(corpus.rglob(".claude/projects/*/*.jsonl")):
+                if out.tell() >= 150 * MB:
+                    break
+                out.write(source.read_bytes())
+    found, seconds, megabytes = child("load", path)
+    detail = f"{path.stat().st_size / MB:.0f} MB, {found}, {seconds:.1f} s"
+    return row("open a 150 MB session, peak MB", megabytes, 200, detail)
+
+
+def sparse_file(folder: Path) -> dict[str, Any]:
+    """A 4 GB file that is mostly a hole: what stands before and behind it is found."""
+    path = folder / "sparse.jsonl"
+    line = b'{"type":"user","uuid":"%d","parentUuid":null,"timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"hi"}}\n'
+    with path.open("wb") as out:
+        out.write(line % 1)
+        out.truncate(4 << 30)
+        out.seek(4 << 30)
+        out.write(line % 2)
+    found, seconds, megabytes = child("load", path)
+    path.unlink()
+    assert found.startswith("2 records"), found
+    return row("open a 4 GB sparse file, peak MB", megabytes, 200, f"{found}, {seconds:.1f} s")
+
+
+def starting() -> dict[str, Any]:
+    """The cheapest thing the command can be asked."""
+    floor = cpu([sys.executable, "-c", "pass"], 20)
+    ours = cpu([str(STENO), "--version"], 20)
+    detail = f"{ours * 1000:.0f} ms against {floor * 1000:.0f} ms"
+    return row("steno --version, CPU ÷ python -c pass", ours / floor, 2.5, detail)
+
+
+def listing(folder: Path, corpus: Path) -> dict[str, Any]:
+    """`steno ls` over 2,700 files."""
+    home = folder / "many"
+    project = home / "projects" / "-home-ada-many"
+    if not project.exists():
+        project.mkdir(parents=True)
+        sources = sorted(corpus.rglob(".claude/projects/*/*.jsonl"))
+        sources = [path for path in sources if not path.name.startswith("agent-")]
+        for number in range(2700):
+            source = sources[number % len(sources)]
+            name = f"{number:08x}-0000-4000-8000-000000000000.jsonl"
+            os.link(source, project / name) if number < len(sources) else shutil.copyfile(
+                source, project / name
+            )
+    floor = cpu([sys.executable, "-c", "pass"], 20)
+    ours = cpu([str(STENO), "ls"], 5, CLAUDE_CONFIG_DIR=str(home))
+    detail = f"{ours * 1000:.0f} ms against {floor * 1000:.0f} ms"
+    return row("steno ls on 2,700 files, CPU ÷ python -c pass", ours / floor, 15, detail)
+
+
+def row(what: str, value: float, limit: float, detail: str) -> dict[str, Any]:
+    """Return one line of the table."""
+    return {"what": what, "value": round(value, 2), "limit": limit, "detail": detail}
+
+
+def main() -> None:
+    """Measure everything and print it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mb", type=int, default=1000, help="size of the corpus")
+    parser.add_argument("--data", type=Path, help="where to keep the corpus (default: temporary)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="steno-bench-") as scratch:
+        os.environ.update(HOME=scratch, CLAUDE_CONFIG_DIR=f"{scratch}/.claude", STENO_HOME=scratch)
+        folder = options.data or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        corpus = generated(folder, options.mb)
+        rows = [reading(corpus), one_big_file(folder, corpus), sparse_file(folder)]
+        rows += [starting(), listing(folder, corpus)]
+    if options.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        for each in rows:
+            mark = "ok  " if each["value"] <= each["limit"] else "OVER"
+            print(
+                f"{mark} {each['value']:>8} ≤ {each['limit']:<6} {each['what']}  ({each['detail']})"
+            )
+    sys.exit(any(each["value"] > each["limit"] for each in rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""What time it is, and what people mean by a time."""
+
+import os
+import re
+import time
+from typing import Final
+
+from steno.errors import BadRequest
+
+__all__ = ["day_of", "iso", "moment", "now", "when"]
+
+_AGO: Final = re.compile(r"(\d+)\s*([mhdw])")
+_UNITS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_HINT: Final = "a date (2026-11-07), a time ago (7d, 3h), `today` or `yesterday`"
+_DATE: Final = 10
+
+
+def now() -> float:
+    """Return the time in seconds: `STENO_NOW` where it is set, else the clock's."""
+    told = os.environ.get("STENO_NOW", "")
+    if not told:
+        return time.time()
+    value = moment(told)
+    if value is None:
+        raise BadRequest(f"STENO_NOW is no time: {told!r}", hint="such as 2026-11-15T12:00:00Z")
+    return value
+
+
+def moment(text: str) -> float | None:
+    """Return the seconds an ISO time stands for; without a zone it is local time."""
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def iso(seconds: float | None) -> str | None:
+    """Return a time as records write it, in UTC with milliseconds."""
+    if seconds is None:
+        return None
+    from datetime import UTC, datetime
+
+    try:
+        stamp = datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return stamp.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def when(text: str, current: float) -> tuple[float, float]:
+    """Return the first moment of what a word means and the first one behind it.
+
+    Raises:
+        BadRequest: it means no time.
+    """
+    word = text.strip().lower()
+    if word in {"today", "yesterday"}:
+        back = 0 if word == "today" else 1
+        return day_of(current, back), day_of(current, back - 1)
+    if ago := _AGO.fullmatch(word):
+        start = current - int(ago[1]) * _UNITS[ago[2]]
+        return start, start
+    start = moment(text.strip())
+    if start is None:
+        raise BadRequest(f"not a time: {text!r}", hint=_HINT)
+    return (start, day_of(start, -1)) if len(word) == _DATE else (start, start)
+
+
+def day_of(seconds: float, back: int = 0) -> float:
+    """Return the local midnight that begins the day, or one so many days before it."""
+    local = time.localtime(seconds)
+    return time.mktime((local.tm_year, local.tm_mon, local.tm_mday - back, 0, 0, 0, 0, 0, -1))

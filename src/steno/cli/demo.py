@@ -1,0 +1,51 @@
+"""`steno demo`: made-up sessions to try things on."""
+
+import click
+import msgspec
+
+from steno.cli import words
+from steno.cli.options import COLOR, JSON, options
+from steno.cli.screen import Screen, write_json
+from steno.errors import Unreadable
+from steno.safe.terminal import ColourMode
+from steno.store.places import demo_dir
+
+__all__ = ["command"]
+
+
+@click.command("demo", short_help="Write a few made-up sessions to try things on.")
+@click.option("--reset", is_flag=True, help="Write them afresh, also when they are there already.")
+@options(JSON, COLOR)
+@click.pass_context
+def command(ctx: click.Context, color: ColourMode, *, reset: bool, as_json: bool) -> None:
+    """Write a few made-up sessions below steno's own folder (STENO_HOME), and list them.
+
+    They show what sessions can hold: sub-agents, a compaction, a rewind, a damaged file, text that
+    bites. Every command that looks at sessions takes --demo.
+    """
+    from steno.cli.ls import command as ls
+    from steno.demo.write import write_demo
+
+    folder = demo_dir()
+    try:
+        report = write_demo(folder)
+    except OSError as error:
+        raise Unreadable(f"cannot write {folder}: {error.strerror or error}") from error
+    if as_json:
+        write_json(msgspec.to_builtins(report))
+        return
+    screen = Screen(color)
+    done = "written again" if report.removed or reset else "written"
+    screen.lines(
+        [
+            [
+                (words.count(report.sessions, "session"), "bold"),
+                f" in {words.count(report.projects, 'project')}, ",
+                f"{words.count(report.agents, 'sub-agent')}, {words.size(report.size)} {done}",
+            ],
+            [("in ", "dim"), (report.root, "dim")],
+            [],
+        ]
+    )
+    ctx.invoke(ls, demo=True, color=color)
+    screen.next_steps("steno show --demo last", "   steno ls --demo")

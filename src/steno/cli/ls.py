@@ -1,0 +1,282 @@
+"""`steno ls`: the sessions there are, newest first."""
+
+import os
+from typing import Any, Final
+
+import click
+import msgspec
+
+from steno.cli import clock, words
+from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, roots
+from steno.cli.screen import Screen, complain, write_json
+from steno.cli.table import Column, layout
+from steno.errors import Unreadable
+from steno.safe.terminal import ColourMode, Line, one_line
+from steno.store.count import count_turns
+from steno.store.discover import Discovery, Found, Problem
+from steno.store.glance import Glance
+from steno.store.library import newest_first, seen
+from steno.store.places import config_dir
+
+__all__ = ["command"]
+
+_SHORTEST: Final = 4
+_MARKS: Final = {
+    "running": ("●", "green"),
+    "waiting": ("!", "bold yellow"),
+    "failed": ("✗", "red"),
+    "interrupted": ("◻", ""),
+    "empty": ("·", "dim"),
+}
+_RECENT: Final = 86_400
+_WIDE: Final = 100
+
+
+class _Row(msgspec.Struct):
+    found: Found
+    look: Glance
+    title: str
+    turns: int
+    short: str = ""
+
+
+class _Listing(msgspec.Struct):
+    """What was found: the rows to show, and what was left out."""
+
+    rows: list[_Row]
+    total: int
+    hidden: int
+    left: int
+    problems: list[Problem]
+
+
+@click.command("ls", short_help="List sessions, newest first.")
+@options(WHERE)
+@click.option("--project", metavar="P", help="Only projects whose path has P in it; `.` is here.")
+@click.option("--since", metavar="WHEN", help="Only sessions written since: 2026-11-07, 7d, 3h, …")
+@click.option(
+    "--until", metavar="WHEN", help="Only sessions written until then, that day included."
+)
+@click.option("--limit", metavar="N", default=30, type=click.IntRange(0), help="How many; 0 = all.")
+@click.option("--all", "everything", is_flag=True, help="Also those without a prompt or an answer.")
+@options(JSON)
+@WIDTH
+@options(COLOR)
+def command(
+    root: tuple[str, ...] = (),
+    color: ColourMode = "auto",
+    width: int | None = None,
+    *,
+    demo: bool = False,
+    as_json: bool = False,
+    **wanted: Any,
+) -> None:
+    """List sessions, newest first, by the day they were last written.
+
+    Marks: ● running, ! waits for an answer, ✗ failed, ◻ interrupted; a finished session has none.
+    """
+    now = clock.now()
+    listing = _gather(_Wanted(**wanted), roots(root, demo=demo), now)
+    for problem in listing.problems:
+        if problem.kind == "missing" and problem.path in root:
+            raise Unreadable(f"{problem.path}: no such folder")
+    if as_json:
+        write_json(_json(listing))
+        return
+    screen = Screen(color, width)
+    screen.lines(_lines(listing, screen.width, now))
+    _finish(screen, listing, root, demo=demo)
+
+
+class _Wanted(msgspec.Struct):
+    project: str | None = None
+    since: str | None = None
+    until: str | None = None
+    limit: int = 30
+    everything: bool = False
+
+
+def _gather(wanted: _Wanted, where: tuple[str, ...] | None, now: float) -> _Listing:
+    problems: list[Problem] = []
+    files = newest_first(where, problems)
+    total = len(files)
+    names = sorted(os.path.basename(found.path) for found in files)
+    if wanted.since:
+        start = clock.when(wanted.since, now)[0]
+        files = [found for found in files if found.mtime_ns >= start * 1e9]
+    if wanted.until:
+        end = clock.when(wanted.until, now)[1]
+        files = [found for found in files if found.mtime_ns < end * 1e9]
+    listing = _Listing([], total, 0, 0, problems)
+    lent: dict[str, str] = {}
+    for place, (found, look) in enumerate(seen(files, now)):
+        lent.update(look.lent)
+        if wanted.project and not _is_in(look.project, wanted.project):
+            continue
+        if look.hidden and not wanted.everything:
+            listing.hidden += 1
+            continue
+        if wanted.limit and len(listing.rows) == wanted.limit:
+            listing.left = len(files) - place
+            break
+        title = look.title if look.named else lent.get(look.last_uuid, look.title)
+        try:
+            listing.rows.append(_Row(found, look, title, count_turns(found)))
+        except Unreadable:
+            # It went away since it was found.
+            continue
+    _shorten(listing.rows, names)
+    return listing
+
+
+def _is_in(project: str, wanted: str) -> bool:
+    if wanted == ".":
+        here = os.getcwd()
+        return project == here or project.startswith(here + os.sep)
+    return wanted.casefold() in project.casefold()
+
+
+def _shorten(rows: list[_Row], names: list[str]) -> None:
+    """Give each row the shortest beginning of its id that no other session has."""
+    from bisect import bisect_left
+
+    for row in rows:
+        name = os.path.basename(row.found.path)
+        place = bisect_left(names, name)
+        near = [n for n in names[max(place - 1, 0) : place + 2] if n != name]
+        shared = max((_shared(name, other) for other in near), default=0)
+        row.short = name.removesuffix(".jsonl")[: max(_SHORTEST, shared + 1)]
+
+
+def _shared(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _json(listing: _Listing) -> list[dict[str, Any]]:
+    discoveries = Discovery("")
+    return [
+        {
+            "id": row.look.id,
+            "path": os.fsencode(row.found.path).decode("utf-8", "replace"),
+            "title": row.title,
+            "project": row.look.project,
+            "branch": row.look.branch,
+            "model": row.look.model,
+            "version": row.look.version,
+            "entrypoint": row.look.entrypoint,
+            "turns": row.turns,
+            "agents": len(discoveries.agents(row.found)),
+            "size": row.found.size,
+            "started": clock.iso(row.look.started),
+            "ended": clock.iso(row.look.ended),
+            "modified": clock.iso(row.found.mtime_ns / 1e9),
+            "status": row.look.status,
+            "hidden": row.look.hidden,
+        }
+        for row in listing.rows
+    ]
+
+
+def _lines(listing: _Listing, width: int, now: float) -> list[Line]:
+    rows = listing.rows
+    if not rows:
+        return []
+    heads, cells = layout(_columns(rows, wide=width >= _WIDE), width - 2)
+    lines: list[Line] = [["  ", *heads]]
+    day = ""
+    live = {place for place, row in enumerate(rows) if _is_live(row, now)}
+    lines += [_marked(rows[place], cells[place]) for place in sorted(live)]
+    days = [words.day(row.found.mtime_ns / 1e9, now) for row in rows]
+    for place, row in enumerate(rows):
+        if place in live:
+            continue
+        if days[place] != day:
+            day = days[place]
+            same = sum(1 for other in range(len(rows)) if days[other] == day and other not in live)
+            lines.append([])
+            lines.append([(day, "bold"), (f"  {words.count(same, 'session')}", "dim")])
+        lines.append(_marked(row, cells[place]))
+    return lines
+
+
+def _is_live(row: _Row, now: float) -> bool:
+    """Whether somebody should look now: it runs, or has been waiting for less than a day."""
+    recent = now - row.found.mtime_ns / 1e9 < _RECENT
+    return row.look.status == "running" or (row.look.status == "waiting" and recent)
+
+
+def _marked(row: _Row, cells: Line) -> Line:
+    mark, style = _MARKS.get(row.look.status, (" ", ""))
+    shown: Line = [
+        (cell[0], style) if isinstance(cell, tuple) and cell[0].strip() == row.look.status else cell
+        for cell in cells
+    ]
+    return [(mark, style), " ", *shown]
+
+
+def _columns(rows: list[_Row], *, wide: bool) -> list[Column]:
+    looks = [row.look for row in rows]
+    return [
+        Column("ID", [row.short for row in rows], style="bold"),
+        Column(
+            "SESSION", [one_line(row.title, 200) or "(no title)" for row in rows], flexible=True
+        ),
+        Column(
+            "PROJECT",
+            [one_line(words.project_name(look.project), 40) for look in looks],
+            most=16 if wide else 12,
+            needs=16,
+        ),
+        Column("BRANCH", [one_line(look.branch, 40) for look in looks], "dim", most=22, needs=38),
+        Column(
+            "MODEL",
+            [one_line(words.model_name(look.model), 40) for look in looks],
+            "dim",
+            most=14,
+            needs=37,
+        ),
+        Column("TURNS", [f"{row.turns:,}" for row in rows], right=True),
+        Column("SIZE", [words.size(row.found.size) for row in rows], "dim", right=True, needs=36),
+        Column("LAST", [_last(row) for row in rows], right=True),
+        Column(
+            "",
+            ["" if look.status in ("finished", "empty") else look.status for look in looks],
+            needs=20,
+        ),
+    ]
+
+
+def _last(row: _Row) -> str:
+    return "now" if row.look.status == "running" else words.clock(row.found.mtime_ns / 1e9)
+
+
+def _finish(screen: Screen, listing: _Listing, root: tuple[str, ...], *, demo: bool) -> None:
+    where = " --demo" if demo else "".join(f" --root {folder}" for folder in root)
+    denied = [problem for problem in listing.problems if problem.kind in ("denied", "unreadable")]
+    if denied:
+        complain(f"{words.count(len(denied), 'path')} could not be read, such as {denied[0].path}")
+    if not listing.rows:
+        _nothing(screen, listing, root, where)
+        return
+    shown = f"{len(listing.rows):,} of {listing.total:,}"
+    hidden = f", {listing.hidden:,} hidden" if listing.hidden else ""
+    steps = [f"steno show{where} {listing.rows[0].short}"]
+    if listing.left:
+        steps.append(f"steno ls{where} --limit 0")
+    if listing.hidden:
+        steps.append(f"steno ls{where} --all")
+    screen.next_steps((f"{shown}{hidden}.  ", ""), "   ".join(steps))
+
+
+def _nothing(screen: Screen, listing: _Listing, root: tuple[str, ...], where: str) -> None:
+    place = ", ".join(root) if root else "the demo" if where else config_dir()
+    if not listing.total:
+        screen.lines([[f"No sessions in {place}. ", "`steno demo` writes some to look at."]])
+    elif listing.hidden:
+        hidden = words.count(listing.hidden, "session")
+        screen.lines([[f"Nothing to show: {hidden} without a prompt or an answer."]])
+        screen.next_steps(f"steno ls{where} --all")
+    else:
+        screen.lines([[f"No session fits, of {listing.total:,} in {place}."]])
+        screen.next_steps(f"steno ls{where}")

@@ -1,0 +1,183 @@
+"""The `steno` command: its help, its errors, its exit codes, and the table of commands.
+
+Commands are imported when they are called, so that each one pays only for itself.
+"""
+
+import os
+import sys
+from io import TextIOWrapper
+from typing import Final
+
+import click
+
+from steno.cli.screen import complain
+from steno.errors import Ambiguous, BadRequest, NotFound, StenoError, Unreadable
+
+__all__ = ["COMMANDS", "cli", "run"]
+
+COMMANDS: Final = {
+    "ls": ("steno.cli.ls", "List sessions, newest first."),
+    "show": ("steno.cli.show", "Read one session: turns, steps, answers; or its records."),
+    "demo": ("steno.cli.demo", "Write a few made-up sessions to try things on."),
+}
+"""Each command's module, which has it as `command`, and its line in the help."""
+
+_HELP: Final = """\
+Read what coding agents said and did: the sessions of Claude Code, told turn by turn.
+
+Sessions are read where the client keeps them (CLAUDE_CONFIG_DIR, else ~/.claude) and never
+changed. Without a command, the newest ones are listed.
+
+SESSION is a path, an id, the first letters of an id (four or more), a sub-agent's id, a title or a
+part of one, or `last`.
+
+\b
+  steno                       what happened lately
+  steno show last             read the newest session
+  steno show 7c1f --turn 4    one turn of it
+  steno demo                  made-up sessions to try things on
+
+\b
+Completion:  eval "$(steno --completion bash)" in ~/.bashrc; also zsh, fish
+Exit codes:  0 fine, 1 nothing found, 2 wrong usage, 3 cannot read or write
+"""
+_INTERRUPTED: Final = 130
+_COMPLETE: Final = "_STENO_COMPLETE"
+_SHELLS: Final = ("bash", "zsh", "fish")
+
+
+class _Commands(click.Group):
+    """A group that imports a command when it is wanted."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        return [*super().list_commands(ctx), *COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        from importlib import import_module
+
+        return import_module(COMMANDS[cmd_name][0]).command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+
+
+def _completion(ctx: click.Context, _param: click.Parameter, shell: str | None) -> None:
+    if not shell:
+        return
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    if made is not None:
+        sys.stdout.write(made(ctx.command, {}, "steno", _COMPLETE).source() + "\n")
+    ctx.exit()
+
+
+def _version(ctx: click.Context, _param: click.Parameter, value: object) -> None:
+    if value:
+        from steno._version import __version__
+
+        sys.stdout.write(f"steno {__version__}\n")
+        ctx.exit()
+
+
+@click.group(
+    cls=_Commands,
+    help=_HELP,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "-V",
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Print the version.",
+)
+@click.option(
+    "--completion",
+    type=click.Choice(_SHELLS),
+    is_eager=True,
+    expose_value=False,
+    callback=_completion,
+    help="Print the completion script for a shell.",
+)
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Run a command; without one, list the sessions."""
+    if ctx.invoked_subcommand is None:
+        from steno.cli.ls import command
+
+        ctx.invoke(command)
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave the process with its exit code."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        # A letter the terminal does not have is written as its number.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _call(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has seen enough. Python must not try to flush the rest at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        complain(f"cannot read or write: {error.strerror or error}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 3
+    return code
+
+
+def _call(arguments: list[str]) -> int:
+    if asked := os.environ.get(_COMPLETE):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(cli, {}, "steno", _COMPLETE, asked)
+    try:
+        # Not `cli.main`, which has ideas of its own about pipes and interrupts.
+        with cli.make_context("steno", arguments) as context:
+            cli.invoke(context)
+    except click.exceptions.Exit as left:
+        return left.exit_code
+    except click.Abort:
+        return _INTERRUPTED
+    except click.ClickException as error:
+        complain(error.format_message(), _help_hint(error))
+        return error.exit_code
+    except StenoError as error:
+        complain(str(error), error.hint)
+        return _exit_code(error)
+    return 0
+
+
+def _help_hint(error: click.ClickException) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"`{context.command_path} --help` says what there is" if context else ""
+
+
+def _exit_code(error: StenoError) -> int:
+    match error:
+        case NotFound():
+            return 1
+        case Ambiguous() | BadRequest():
+            return 2
+        case Unreadable():
+            return 3
+        case _:
+            return 1

@@ -1,0 +1,71 @@
+"""Markdown as lines of words and styles. Rich lays it out; what it writes passes our own sink."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from steno.safe.terminal import Bit, Line, clean
+
+if TYPE_CHECKING:
+    from rich.style import Style
+
+__all__ = ["markdown_lines"]
+
+_COLOURS: Final = ("", "red", "green", "yellow", "blue", "magenta", "cyan", "")
+_BRIGHT: Final = 8
+_STANDARD: Final = 16
+
+
+def markdown_lines(text: str, width: int, *, unicode: bool = True) -> Iterator[Line]:
+    """Yield a Markdown text as lines of at most `width` columns."""
+    from io import StringIO
+
+    from markdown_it import MarkdownIt
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console(
+        file=StringIO(),
+        width=width,
+        force_terminal=True,
+        color_system="standard",
+        legacy_windows=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+    )
+    # Links are written out: a terminal must not be handed a hidden address.
+    made = Markdown("", code_theme="ansi_dark", hyperlinks=False)
+    # HTML and pictures are shown as they are written; Rich's own parser would swallow them.
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+    made.parsed = parser.disable("image").parse(clean(text, newlines=True))
+    options = console.options
+    options.encoding = "utf-8" if unicode else "ascii"
+    blank = True
+    for segments in console.render_lines(made, options, pad=False):
+        words = [segment for segment in segments if segment.text and not segment.control]
+        empty = not any(segment.text.strip() for segment in words)
+        if not empty:
+            yield [_bit(segment.text, segment.style) for segment in words]
+        elif not blank:
+            yield []
+        blank = empty
+
+
+def _bit(text: str, style: "Style | None") -> Bit:
+    if style is None:
+        return text
+    names = [
+        name
+        for name, on in (
+            ("bold", style.bold),
+            ("dim", style.dim),
+            ("italic", style.italic),
+            ("underline", style.underline),
+            ("strike", style.strike),
+        )
+        if on
+    ]
+    number = style.color.number if style.color else None
+    if number is not None and number < _STANDARD and _COLOURS[number % _BRIGHT]:
+        names.append(_COLOURS[number % _BRIGHT])
+    return text, " ".join(names)

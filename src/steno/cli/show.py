@@ -1,0 +1,173 @@
+"""`steno show`: one session, as a story, as a tree, as records or as API messages."""
+
+import os
+import sys
+from typing import Any, Final
+
+import click
+import msgspec
+
+from steno.cli.options import COLOR, JSON, SESSION, WHERE, WIDTH, options, roots
+from steno.cli.pager import page
+from steno.cli.screen import Screen, complain, write_bytes, write_json
+from steno.safe.terminal import ColourMode, clean
+from steno.session.session import Session
+from steno.store.found import Found
+from steno.store.library import find, open_found
+
+__all__ = ["command"]
+
+_VIEWS: Final = ("turns", "graph", "records", "messages", "as_resumed")
+_LATEST: Final = "2.1.325"
+
+
+class _Asked(msgspec.Struct):
+    """What was asked for, beside the session's name."""
+
+    view: str | None = None
+    client: str = _LATEST
+    prompt: str | None = None
+    turn: int | None = None
+    branch: int | None = None
+    agent: str | None = None
+    thinking: bool = False
+    raw: str | None = None
+    everything: bool = False
+    as_json: bool = False
+    no_pager: bool = False
+
+
+@click.command("show", short_help="Read one session.")
+@SESSION
+@click.option("--turns", "view", flag_value="turns", help="The story, turn by turn (the default).")
+@click.option("--graph", "view", flag_value="graph", help="The tree of records.")
+@click.option("--records", "view", flag_value="records", help="Every record and gap of the file.")
+@click.option("--messages", "view", flag_value="messages", help="The whole talk as API messages.")
+@click.option(
+    "--as-resumed", "view", flag_value="as_resumed", help="What a client would send on resume."
+)
+@click.option(
+    "--client", metavar="V", default=_LATEST, help="Which client resumes.", show_default=True
+)
+@click.option("--prompt", metavar="TEXT", help="The prompt it is resumed with.")
+@click.option("--turn", metavar="N", type=click.IntRange(1), help="Only this turn.")
+@click.option("--branch", metavar="N", type=click.IntRange(1), help="An abandoned branch instead.")
+@click.option("--agent", metavar="ID", help="A sub-agent's own story.")
+@click.option("--thinking", is_flag=True, help="Show thoughts in full.")
+@click.option("--raw", metavar="UUID", help="The exact bytes of one record.")
+@click.option("--all", "everything", is_flag=True, help="Notes, hooks and long output too.")
+@options(WHERE, JSON)
+@click.option("--no-pager", is_flag=True, help="Never page.")
+@WIDTH
+@options(COLOR)
+def command(
+    name: str,
+    root: tuple[str, ...],
+    color: ColourMode,
+    width: int | None,
+    *,
+    demo: bool,
+    **asked: Any,
+) -> None:
+    """Read one session: what was asked, what was done, what was answered.
+
+    SESSION is a path, an id, the first letters of one, a sub-agent's id, a title or part of one,
+    or `last`.
+    """
+    wanted = _Asked(**asked)
+    where = roots(root, demo=demo)
+    screen = Screen(color, width)
+    if wanted.view == "records":
+        _records(find(name, where).path, screen, wanted)
+        return
+    _show(name, where, screen, wanted)
+
+
+def _records(path: str, screen: Screen, wanted: _Asked) -> None:
+    from steno.cli.records import numbered, piece_json, piece_line
+    from steno.format.encode import encode_line
+    from steno.store.read import FileSource
+
+    with FileSource(path) as source:
+        if wanted.as_json:
+            for number, piece in numbered(source):
+                write_bytes(encode_line(piece_json(number, piece)))
+            return
+        if not source.size:
+            complain(f"{os.path.basename(path)} is empty")
+        lines = (
+            line
+            for number, piece in numbered(source)
+            for line in piece_line(number, piece, screen.width)
+        )
+        page(screen, lines, wanted=not wanted.no_pager)
+
+
+def _show(name: str, where: tuple[str, ...] | None, screen: Screen, wanted: _Asked) -> None:
+    found = find(name, where)
+    if found.place.role == "agent" and wanted.view in (None, "turns") and not wanted.raw:
+        owner = _owner(found, where)
+        wanted.agent = wanted.agent or (found.place.agent_id if owner else None)
+        found = owner or found
+    session = open_found(found)
+    if wanted.raw:
+        _raw(session.record(wanted.raw).raw, screen)
+    elif wanted.view == "as_resumed":
+        _messages(session.as_resumed(wanted.client, prompt=wanted.prompt), screen, wanted)
+    elif wanted.view == "messages":
+        _messages(session.messages(), screen, wanted)
+    elif wanted.view == "graph":
+        from steno.cli.graph import graph_lines
+
+        page(screen, graph_lines(session, screen.width), wanted=not wanted.no_pager)
+    else:
+        _story(found, session, screen, wanted)
+
+
+def _owner(agent: Found, where: tuple[str, ...] | None) -> Found | None:
+    """Return the session a sub-agent worked for, if it is there."""
+    from steno.store.discover import agents_of
+    from steno.store.library import newest_first
+
+    for found in newest_first(where):
+        if any(other.path == agent.path for other in agents_of(found)):
+            return found
+    return None
+
+
+def _story(found: Found, session: Session, screen: Screen, wanted: _Asked) -> None:
+    from steno.cli.story import Story
+
+    story = Story(found, session, screen)
+    if wanted.as_json:
+        write_json(story.as_json(wanted.turn, wanted.branch, wanted.agent))
+        return
+    if not session.transcript.nodes:
+        complain(f"{os.path.basename(found.path)} holds no record", story.why_empty())
+        return
+    manner = story.manner(thinking=wanted.thinking, everything=wanted.everything)
+    lines = story.lines(manner, wanted.turn, wanted.branch, wanted.agent)
+    page(screen, lines, wanted=not wanted.no_pager)
+    short = session.id[:8]
+    screen.next_steps(f"steno show {short} --turn N   --thinking   --all   --graph   --records")
+
+
+def _raw(data: bytes, screen: Screen) -> None:
+    if screen.tty:
+        sys.stdout.write(clean(data.decode("utf-8", "replace"), newlines=True))
+    else:
+        write_bytes(data)
+
+
+def _messages(messages: list[dict[str, Any]], screen: Screen, wanted: _Asked) -> None:
+    if not messages and wanted.view == "as_resumed":
+        complain(f"client {wanted.client} would refuse this file", "there is nothing to resume")
+    elif not messages:
+        complain("there is no message in this file")
+    if wanted.as_json:
+        write_json(messages)
+        return
+    from steno.cli.messages import message_lines
+
+    lines = message_lines(messages, screen.width, everything=wanted.everything)
+    page(screen, lines, wanted=not wanted.no_pager)

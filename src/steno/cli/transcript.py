@@ -1,0 +1,279 @@
+"""A session as a transcript: per turn the prompt, one line per step, the answer, the figures."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from steno.cli import words
+from steno.cli.bodies import body_lines
+from steno.cli.markdown import markdown_lines
+from steno.safe.terminal import Line, cut, one_line, pad, short_path, width, wrap
+from steno.session.story.branches import Branch
+from steno.session.story.compactions import Compaction
+from steno.session.story.steps import Step
+from steno.session.story.turns import Turn
+from steno.session.transcript import Transcript
+
+__all__ = ["Manner", "branch_lines", "turn_lines"]
+
+_GUTTER: Final = 11
+_PROSE: Final = 84
+_RIGHT: Final = 17
+_PROMPT: Final = 30
+_VERB: Final = 15
+_DEEPEST: Final = 4
+_AGENTS: Final = ("magenta", "cyan")
+_STATES: Final = {
+    "failed": ("✗", "red"),
+    "denied": ("!", "yellow"),
+    "open": ("●", "green"),
+    "interrupted": ("◻", ""),
+}
+_QUIET: Final = frozenset(("note", "hook"))
+_FILES: Final = frozenset(("Read", "Edit", "Write", "MultiEdit", "NotebookEdit"))
+_WHY: Final = {
+    "rewind": "abandoned by a rewind",
+    "edited": "a prompt that was taken back",
+    "dangling": "hangs on a record that is not in the file",
+    "second root": "begins on its own",
+}
+
+
+class Manner(msgspec.Struct):
+    """How to tell it."""
+
+    width: int = 80
+    project: str = ""
+    thinking: bool = False
+    everything: bool = False
+    unicode: bool = True
+
+
+def turn_lines(transcript: Transcript, turn: Turn, manner: Manner) -> Iterator[Line]:
+    """Yield everything about one turn."""
+    if turn.compaction is not None:
+        yield from _seam(turn.compaction, manner)
+    yield from _prompt(turn, manner)
+    steps = list(_Teller(manner).lines(transcript, turn.steps))
+    if steps:
+        yield []
+        yield from steps
+    if turn.answer:
+        yield []
+        for line in _prose(turn.answer, manner):
+            yield ["    ", *line]
+    foot = _foot(transcript, turn, manner.width - 4)
+    if foot:
+        yield []
+        yield ["    ", *foot]
+
+
+def _prose(text: str, manner: Manner) -> Iterator[Line]:
+    room = min(manner.width - 4, _PROSE)
+    yield from markdown_lines(text, room, unicode=manner.unicode)
+
+
+def _prompt(turn: Turn, manner: Manner) -> Iterator[Line]:
+    clock = words.clock(turn.started.timestamp()) if turn.started else ""
+    gutter = f"{turn.number:<4}{clock:<5}  "
+    prompt = turn.prompt
+    if prompt is None:
+        yield [(gutter, "bold"), ("│ ", "blue"), ("(no prompt)", "dim")]
+        return
+    lines = wrap(prompt.text.strip("\n"), min(manner.width - _GUTTER - 2, _PROSE))
+    if not manner.everything and len(lines) > _PROMPT:
+        left = len(lines)
+        lines = [*lines[: _PROMPT - 1], f"… {_PROMPT - 1} of {words.count(left, 'line')}"]
+    if prompt.images:
+        lines.append(f"[{words.count(prompt.images, 'picture')}]")
+    if prompt.origin != "human":
+        lines[:0] = [] if prompt.origin in ("command", "shell") else [f"({prompt.origin})"]
+    for place, line in enumerate(lines or [""]):
+        start = gutter if not place else " " * _GUTTER
+        yield [(start, "bold"), ("│ ", "blue"), line]
+
+
+def _foot(transcript: Transcript, turn: Turn, room: int) -> Line:
+    parts: list[str] = []
+    counted = sum(step.kind not in _QUIET and step.kind != "words" for step in turn.steps)
+    if counted:
+        parts.append(words.count(counted, "step"))
+    if turn.duration is not None:
+        parts.append(words.duration(turn.duration))
+    usage = turn.usage
+    if usage.messages:
+        cached = f" ({usage.cache_read * 100 // usage.context}% cached)" if usage.context else ""
+        about = "at least " if usage.estimated else ""
+        parts += [
+            f"{words.tokens(usage.context)} in{cached}",
+            f"{about}{words.tokens(usage.output)} out",
+        ]
+    if context := _context(transcript, turn):
+        parts.append(f"context {words.tokens(context)}")
+    end = "◻ interrupted" if turn.interrupted else ""
+    while len(parts) > 1 and width("  ".join((*parts, end))) > room:
+        parts.pop()
+    line: Line = [("  ".join(parts), "dim")] if parts else []
+    if end:
+        line += ["  " if parts else "", (end, "yellow")]
+    return line
+
+
+def _context(transcript: Transcript, turn: Turn) -> int:
+    """Return how much the model had before it at the end of the turn."""
+    for node in reversed(turn.nodes):
+        if node.type == "assistant" and not node.sidechain:
+            usage = transcript.record(node).usage
+            if usage is not None and usage.context:
+                return usage.context
+    return 0
+
+
+def _seam(seam: Compaction, manner: Manner) -> Iterator[Line]:
+    said = "compacted" if seam.kind == "full" else "old results dropped"
+    parts = [f"{said} ({one_line(seam.trigger)})" if seam.trigger else said]
+    if seam.pre_tokens is not None:
+        after = f" → {words.tokens(seam.post_tokens)}" if seam.post_tokens is not None else ""
+        parts.append(f"{words.tokens(seam.pre_tokens)}{after} tokens")
+    if seam.kept:
+        parts.append(f"{words.count(len(seam.kept), 'record')} kept")
+    said = cut("  ".join(parts), manner.width - 10)
+    dots = "╌" * max(manner.width - width(said) - 8, 2)
+    yield [("╌╌╌╌  ", "yellow"), (said, "yellow"), (f"  {dots}", "yellow")]
+    yield []
+
+
+def branch_lines(branches: Iterable[tuple[int, Branch]], manner: Manner) -> Iterator[Line]:
+    """Yield a line or two about each branch that leaves the conversation here."""
+    for number, branch in branches:
+        usage = words.tokens(branch.usage.output) + " out" if branch.usage.output else ""
+        counted = words.count(branch.turns, "turn") if branch.turns else ""
+        parts = (f"╌╌ {_WHY.get(branch.why, 'abandoned')}", counted, usage)
+        said = "  ".join(part for part in parts if part) + "  "
+        how = f"--branch {number}"
+        said = cut(said, manner.width - _GUTTER - 1 - len(how))
+        yield [" " * _GUTTER, ("├", "dim"), (said, "dim"), how]
+        first = _first_words(branch)
+        if first:
+            room = manner.width - _GUTTER - 4
+            yield [" " * _GUTTER, ("┊  ", "dim"), (one_line(first, room), "dim")]
+
+
+def _first_words(branch: Branch) -> str:
+    for node in branch.nodes:
+        if node.type in ("user", "human") and not node.meta and not node.results:
+            return branch.transcript.record(node).text
+    return ""
+
+
+class _Teller:
+    """Writes steps; sub-agents get their colours in order of appearance."""
+
+    def __init__(self, manner: Manner, depth: int = 0) -> None:
+        self._manner = manner
+        self._depth = depth
+        self._agents = 0
+
+    def lines(self, transcript: Transcript, steps: Iterable[Step]) -> Iterator[Line]:
+        """Yield the lines of some steps, those of sub-agents behind a rail of their colour."""
+        shown = [step for step in steps if self._is_shown(step)]
+        verbs = [width(one_line(step.verb)) for step in shown if step.kind != "words"]
+        column = min(max((*verbs, 6)), _VERB)
+        for step in shown:
+            yield from self._step(transcript, step, column)
+
+    def _is_shown(self, step: Step) -> bool:
+        return self._manner.everything or step.kind not in _QUIET or step.state == "failed"
+
+    def _step(self, transcript: Transcript, step: Step, column: int) -> Iterator[Line]:
+        room = self._manner.width
+        match step.kind:
+            case "words" if step.call is not None:
+                text = transcript.record(step.call).text or step.subject
+                for line in _prose(text, self._manner):
+                    yield ["    ", *line]
+            case "queued":
+                yield ["  ", ("┊ ", "blue"), ("queued  ", "dim"), one_line(step.subject, room - 14)]
+            case "agent":
+                yield from self._agent(step, column)
+            case _:
+                body = list(self._body(transcript, step, room - 4))
+                yield self._line(step, column, opened=bool(body))
+                for line in body:
+                    yield ["  ", *line]
+
+    def _body(self, transcript: Transcript, step: Step, room: int) -> Iterator[Line]:
+        if step.kind == "thought":
+            if self._manner.thinking and step.call is not None:
+                for line in wrap(transcript.record(step.call).thinking, min(room - 5, _PROSE)):
+                    yield ["   ", ("│ ", "dim"), (line, "dim")]
+            return
+        yield from body_lines(transcript, step, room, everything=self._manner.everything)
+
+    def _agent(self, step: Step, column: int) -> Iterator[Line]:
+        who = _AGENTS[self._agents % len(_AGENTS)]
+        self._agents += 1
+        # A notification names its agent once more; the story is told at the call.
+        thread = step.agent if self._depth < _DEEPEST and step.call_id else None
+        opened = thread is not None and bool(thread.turns)
+        yield self._line(step, column, opened=opened, who=who)
+        if thread is None or not opened:
+            return
+        # The rail takes six columns of what its lines have to themselves.
+        narrow = msgspec.structs.replace(self._manner, width=self._manner.width - 6)
+        for line in _Teller(narrow, self._depth + 1).lines(thread.transcript, thread.steps):
+            yield ["    ", ("│ ", who), *line]
+        if thread.report:
+            said = one_line(thread.report, narrow.width - 2)
+            yield ["    ", ("└ ", who), ("  ", ""), said]
+
+    def _line(self, step: Step, column: int, *, opened: bool = False, who: str = "") -> Line:
+        mark, mark_style = _mark(step)
+        tokens = words.tokens(step.tokens) if step.tokens else ""
+        right = f"{tokens:>6} {words.duration(step.duration):>7}"
+        style = "bold red" if step.state == "failed" else f"bold {who}" if who else "bold"
+        left = self._manner.width - column - 6 - _RIGHT
+        said, used = self._said(step, left)
+        return [
+            ("  ▾ " if opened else "  ▸ ", "dim"),
+            (pad(one_line(step.verb), column), style if step.kind != "unknown" else "dim"),
+            "  ",
+            *said,
+            " " * max(left - used, 0),
+            (right if mark else right.rstrip(), "dim"),
+            (f" {mark}" if mark else "", mark_style),
+        ]
+
+    def _said(self, step: Step, room: int) -> tuple[Line, int]:
+        """Return subject and outcome in at most that many columns, and how many they take."""
+        wish = room - width(one_line(step.subject, room)) - 2
+        outcome = one_line(step.outcome, max(wish, room // 2, 8))
+        left = max(room - (width(outcome) + 2 if outcome else 0), 0)
+        line: Line = []
+        if step.verb in _FILES:
+            folder, name = short_path(self._relative(step.subject), left)
+            used = width(folder) + width(name)
+            line += [(folder, "dim"), name]
+        else:
+            subject = one_line(step.subject, left)
+            used = width(subject)
+            line.append((subject, "dim" if step.kind == "thought" else ""))
+        if outcome:
+            style = {"failed": "red", "denied": "yellow"}.get(step.state, "dim")
+            line += ["  " if used else "", (outcome, style)]
+            used += width(outcome) + (2 if used else 0)
+        return line, used
+
+    def _relative(self, path: str) -> str:
+        project = self._manner.project
+        inside = project and path.startswith((f"{project}/", f"{project}\\"))
+        return path[len(project) + 1 :] if inside else path
+
+
+def _mark(step: Step) -> tuple[str, str]:
+    if step.kind == "error" and step.state == "ok":
+        return "✓", "yellow"
+    if step.state in _STATES:
+        return _STATES[step.state]
+    return ("✓", "green") if step.verb == "Bash" else ("", "")

@@ -1,0 +1,111 @@
+"""Figures as people read them: `1h52`, `2.4 s`, `38.2k`, `1.9 MB`, `Yesterday`."""
+
+import re
+import time
+from typing import Final
+
+from steno.cli.clock import day_of
+
+__all__ = ["clock", "count", "day", "duration", "model_name", "project_name", "size", "tokens"]
+
+_DATED: Final = re.compile(r"-\d{8}$")
+_MINUTE: Final = 60
+_HOUR: Final = 3600
+_DAY: Final = 86_400
+_WEEK: Final = 7
+_TEN: Final = 10
+_THOUSAND: Final = 1000
+_MILLION: Final = 999_950  # from here on `1000.0k` would be written
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun: `1 turn`, `1,204 turns`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def size(number: int) -> str:
+    """Return a number of bytes, short.
+
+    >>> size(312), size(1_902_114)
+    ('312 B', '1.9 MB')
+    """
+    value = float(number)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < _THOUSAND or unit == "GB":
+            break
+        value /= _THOUSAND
+    return f"{value:.0f} {unit}" if unit == "B" or value >= _TEN else f"{value:.1f} {unit}"
+
+
+def tokens(number: int) -> str:
+    """Return a number of tokens, short.
+
+    >>> tokens(84), tokens(38_210), tokens(1_210_000)
+    ('84', '38.2k', '1.21M')
+    """
+    if number < _THOUSAND:
+        return str(number)
+    return f"{number / 1000:.1f}k" if number < _MILLION else f"{number / 1e6:.2f}M"
+
+
+def duration(seconds: float | None) -> str:
+    """Return how long something took.
+
+    >>> duration(2.4), duration(108), duration(2880), duration(6720)
+    ('2.4 s', '1m48', '48m', '1h52')
+    """
+    if seconds is None or seconds < 0:
+        return ""
+    if seconds < _TEN:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _TEN * _MINUTE:
+        return f"{whole // _MINUTE}m{whole % _MINUTE:02}"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE}m"
+    if whole < _DAY:
+        return f"{whole // _HOUR}h{whole % _HOUR // _MINUTE:02}"
+    return f"{whole // _DAY}d{whole % _DAY // _HOUR:02}h"
+
+
+def clock(seconds: float | None) -> str:
+    """Return the local time of day."""
+    if seconds is None:
+        return ""
+    local = time.localtime(seconds)
+    return f"{local.tm_hour:02}:{local.tm_min:02}"
+
+
+def day(seconds: float, current: float) -> str:
+    """Return what people call a day: Today, Yesterday, a weekday of this week, or the date."""
+    start = day_of(seconds)
+    if start == day_of(current):
+        return "Today"
+    if start == day_of(current, 1):
+        return "Yesterday"
+    local, here = time.localtime(seconds), time.localtime(current)
+    date = f"{local.tm_mday} {_MONTHS[local.tm_mon - 1]}"
+    if day_of(current, _WEEK - 1) <= start < current:
+        return f"{_DAYS[local.tm_wday]} {date}"
+    return date if local.tm_year == here.tm_year else f"{date} {local.tm_year}"
+
+
+def model_name(model: str) -> str:
+    """Return a model's name without maker and date.
+
+    >>> model_name("claude-sonnet-4-5-20250929")
+    'sonnet-4-5'
+    """
+    return _DATED.sub("", model.removeprefix("claude-"))
+
+
+def project_name(path: str) -> str:
+    """Return what a project is called: the last folder of its path."""
+    return path.replace("\\", "/").rstrip("/").rpartition("/")[2] or path

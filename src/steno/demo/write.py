@@ -1,0 +1,116 @@
+"""Put the demo on disk: the one module here that touches files."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Final, cast
+
+import msgspec
+
+from steno.demo.builder import Session
+from steno.demo.stories import common, stories
+from steno.errors import BadRequest
+from steno.format.encode import encode_line
+
+__all__ = ["MARKER", "DemoReport", "write_demo"]
+
+MARKER: Final = "steno-demo.json"
+_PRIVATE_FILE: Final = 0o600
+_PRIVATE_FOLDER: Final = 0o700
+_NANOSECONDS: Final = 1_000_000
+
+
+class DemoReport(msgspec.Struct, frozen=True):
+    """What was written."""
+
+    root: str
+    projects: int
+    sessions: int
+    agents: int
+    files: int
+    size: int
+    removed: int
+
+
+def write_demo(root: str) -> DemoReport:
+    """Write the demo below `root`, a configuration folder of its own.
+
+    What an earlier demo wrote is replaced. Anything else there is left alone; when it is in the
+    way, nothing is written.
+
+    Raises:
+        BadRequest: a file that no demo wrote is in the way.
+    """
+    made = stories()
+    files = _files(made)
+    top = Path(root)
+    before = _written_before(top)
+    _refuse_to_overwrite(top, files, before)
+    # Named before they are written: a demo that was cut short can be written again.
+    _mark(top, {*before, *files}, files)
+    gone = before - set(files)
+    for name in gone:
+        (top / name).unlink(missing_ok=True)
+    for name, (data, ms) in files.items():
+        _write(top / name, data, ms)
+    _mark(top, set(files), files)
+    return DemoReport(
+        root=root,
+        projects=len({each.folder for each in made}),
+        sessions=len(made),
+        agents=sum(len(each.transcripts) for each in made),
+        files=len(files),
+        size=sum(len(data) for data, _ in files.values()),
+        removed=len(gone),
+    )
+
+
+def _files(made: list[Session]) -> dict[str, tuple[bytes, int]]:
+    """Return every file of the demo with the time it was last written."""
+    files: dict[str, tuple[bytes, int]] = {}
+    for each in made:
+        files |= {name: (data, each.ended) for name, data in each.files().items()}
+    last = max(each.ended for each in made)
+    return files | {name: (data, last) for name, data in common(made).items()}
+
+
+def _written_before(top: Path) -> set[str]:
+    """Return what the marker lists; it may be anybody's, so only plain names below count."""
+    try:
+        marker: Any = json.loads((top / MARKER).read_bytes())
+    except (OSError, ValueError):
+        return set()
+    listed: Any = cast("dict[str, Any]", marker).get("files") if isinstance(marker, dict) else None
+    names = cast("list[Any]", listed) if isinstance(listed, list) else []
+    return {name for name in names if isinstance(name, str) and _is_below(name)}
+
+
+def _is_below(name: str) -> bool:
+    odd = {"", ".", ".."}.intersection(name.split("/"))
+    return not odd and not any(letter in name for letter in "\\:\0")
+
+
+def _refuse_to_overwrite(top: Path, files: dict[str, tuple[bytes, int]], before: set[str]) -> None:
+    for name in files:
+        if name not in before and os.path.lexists(top / name):
+            raise BadRequest(
+                f"{top} has a file of its own: {name}", hint="give the demo a folder of its own"
+            )
+
+
+def _mark(top: Path, names: set[str], files: dict[str, tuple[bytes, int]]) -> None:
+    last = max(ms for _, ms in files.values())
+    _write(top / MARKER, encode_line({"files": sorted(names)}), last)
+
+
+def _write(path: Path, data: bytes, ms: int) -> None:
+    for folder in reversed(path.parents):
+        if not folder.exists():
+            folder.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
+    fresh = path.with_name(path.name + ".new")
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+    os.utime(fresh, ns=(ms * _NANOSECONDS, ms * _NANOSECONDS))
+    fresh.replace(path)

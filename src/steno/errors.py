@@ -1,0 +1,41 @@
+"""Every exception steno raises on purpose.
+
+Bad *data* is never an exception: it becomes a damage note or a finding. Exceptions are for a
+caller's mistake and for files that cannot be read.
+
+    StenoError
+    ├── NotFound           (LookupError)   no session, record or turn of that name
+    ├── Ambiguous          (LookupError)   a name that fits several sessions
+    ├── BadRequest         (ValueError)    an argument that makes no sense
+    └── Unreadable         (OSError)       a path that is no readable session file
+"""
+
+__all__ = ["Ambiguous", "BadRequest", "NotFound", "StenoError", "Unreadable"]
+
+
+class StenoError(Exception):
+    """The root. `str(error)` is one clear line; `hint` says what to do next."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class NotFound(StenoError, LookupError):
+    """Nothing goes by that name."""
+
+
+class Ambiguous(StenoError, LookupError):
+    """Several sessions go by that name; `candidates` lists them."""
+
+    def __init__(self, message: str, *, candidates: tuple[str, ...] = (), hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.candidates = candidates
+
+
+class BadRequest(StenoError, ValueError):
+    """The caller asked for something that makes no sense."""
+
+
+class Unreadable(StenoError, OSError):
+    """The path is not a session file that can be read."""

@@ -1,0 +1,243 @@
+"""Everything known about the format, as data: kinds, fields, JSON types, versions.
+
+The facts are in `catalogue.json`, one field a line, and are loaded on first use. The typed views
+(`views/`) and the format reference in the docs are generated from the same file, so a new client
+version is one edit there. The catalogue describes; it never decides what may be read: a kind or a
+field it does not name is an ordinary one that has not been met before.
+
+What the words in the data mean:
+
+    types     the JSON types seen (`str num bool obj arr null`); none when nobody recorded them
+    optional  not on every record of that kind, within the versions that have the field at all
+    versions  the first and the last client version it was seen in
+    claimed   told by others about versions not examined here
+    sub       the fields of an object
+    items     the fields of the objects in an array; `of`: the types of its elements
+    values    the fields of the objects in a map with free keys
+    ref       described elsewhere: `blocks`, `usage` or `tools`
+"""
+
+import pkgutil
+import re
+from functools import cache
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from steno.format.dialects import Dialect
+
+__all__ = [
+    "BlockEntry",
+    "Catalogue",
+    "ClientVersions",
+    "Family",
+    "Field",
+    "Fields",
+    "JsonType",
+    "KindEntry",
+    "ToolEntry",
+    "catalogue",
+    "json_type",
+    "version_key",
+]
+
+JsonType: TypeAlias = Literal["str", "num", "bool", "obj", "arr", "null"]
+Family: TypeAlias = Literal["graph", "side"]
+Fields: TypeAlias = dict[str, "Field"]
+
+_NUMBER: Final = re.compile("[0-9]{1,9}")
+_MCP: Final = "mcp__"
+_ANY_MCP: Final = "mcp__*"
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One field: its JSON types, whether it is always there, and since when."""
+
+    types: tuple[JsonType, ...]
+    optional: bool = False
+    versions: tuple[str, ...] = ()
+    claimed: bool = False
+    of: tuple[JsonType, ...] = ()
+    ref: Literal["", "blocks", "tools", "usage"] = ""
+    sub: Fields = {}
+    items: Fields = {}
+    values: Fields = {}
+
+    def known_in(self, version: str) -> bool:
+        """Whether `version` lies between the first and the last version it was seen in."""
+        return _within(self.versions, version)
+
+
+class KindEntry(msgspec.Struct, frozen=True):
+    """A kind of record. `fields` are those beside the envelope of its dialect."""
+
+    name: str
+    dialect: Dialect
+    family: Family
+    fields: Fields
+    seen: tuple[str, ...] = ()
+    claimed: bool = False
+
+
+class BlockEntry(msgspec.Struct, frozen=True):
+    """A kind of content block."""
+
+    fields: Fields
+    seen: tuple[str, ...] = ()
+    claimed: bool = False
+
+
+class ToolEntry(msgspec.Struct, frozen=True):
+    """A tool: what it is called with and what `toolUseResult` holds afterwards.
+
+    `result_types` are the types of the whole result: an object described by `result`, a string
+    (mostly an error), an array (MCP).
+    """
+
+    input: Fields
+    result: Fields
+    result_types: tuple[JsonType, ...] = ()
+    seen: tuple[str, ...] = ()
+
+
+class ClientVersions(msgspec.Struct, frozen=True):
+    """The client versions behind the facts.
+
+    `driven` ran in scripted scenarios; `surveyed` is the range of versions met in published
+    sessions; `claimed` the range others speak of; `known` every single version seen.
+    """
+
+    driven: tuple[str, ...]
+    surveyed: tuple[str, str]
+    claimed: tuple[str, str]
+    known: tuple[str, ...]
+
+
+class _Record(msgspec.Struct, frozen=True):
+    family: Family
+    fields: Fields
+    seen: tuple[str, ...] = ()
+    claimed: bool = False
+
+
+class _Published(msgspec.Struct, frozen=True):
+    envelope: Fields
+    records: dict[str, _Record]
+
+
+class _Data(msgspec.Struct, frozen=True):
+    client_versions: ClientVersions
+    envelope: Fields
+    records: dict[str, _Record]
+    dialects: dict[Dialect, _Published]
+    blocks: dict[str, BlockEntry]
+    usage: Fields
+    tools: dict[str, ToolEntry]
+    enums: dict[str, tuple[str, ...]]
+
+
+class Catalogue(msgspec.Struct, frozen=True):
+    """The facts, ready to be asked."""
+
+    client_versions: ClientVersions
+    envelopes: dict[Dialect, Fields]
+    records: dict[Dialect, dict[str, KindEntry]]
+    blocks: dict[str, BlockEntry]
+    usage: Fields
+    tools: dict[str, ToolEntry]
+    enums: dict[str, tuple[str, ...]]
+
+    def kind(self, name: str, dialect: Dialect | None = None) -> KindEntry | None:
+        """Return a kind of one dialect; without one, the real client's own comes first."""
+        for entries in self._chosen(dialect):
+            if name in entries:
+                return entries[name]
+        return None
+
+    def kinds(self, dialect: Dialect | None = None) -> tuple[KindEntry, ...]:
+        """Return the kinds of one dialect, or of all, sorted by name within each."""
+        return tuple(entry for entries in self._chosen(dialect) for entry in entries.values())
+
+    def fields(self, kind: KindEntry) -> Fields:
+        """Return every field known on a kind: its own and, in the graph, the envelope's."""
+        if kind.family == "side":
+            return kind.fields
+        return {**self.envelopes[kind.dialect], **kind.fields}
+
+    def block(self, name: str) -> BlockEntry | None:
+        """Return a kind of content block."""
+        return self.blocks.get(name)
+
+    def tool(self, name: str) -> ToolEntry | None:
+        """Return a tool; every tool of an MCP server goes by one entry."""
+        return self.tools.get(_ANY_MCP if name.startswith(_MCP) else name)
+
+    def _chosen(self, dialect: Dialect | None) -> tuple[dict[str, KindEntry], ...]:
+        return tuple(self.records.values()) if dialect is None else (self.records[dialect],)
+
+
+@cache
+def catalogue() -> Catalogue:
+    """Return the catalogue, read once from the package's own data."""
+    stored = pkgutil.get_data("steno.format", "catalogue.json") or b""
+    data = msgspec.json.decode(stored, type=_Data)
+    records: dict[Dialect, dict[str, _Record]] = {"claude": data.records}
+    envelopes: dict[Dialect, Fields] = {"claude": data.envelope}
+    for dialect, published in data.dialects.items():
+        records[dialect] = published.records
+        envelopes[dialect] = published.envelope
+    return Catalogue(
+        client_versions=data.client_versions,
+        envelopes=envelopes,
+        records={dialect: _named(dialect, found) for dialect, found in records.items()},
+        blocks=data.blocks,
+        usage=data.usage,
+        tools=data.tools,
+        enums=data.enums,
+    )
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Return what a client version sorts by; a suffix behind a dash plays no part.
+
+    >>> version_key("2.1.9") < version_key("2.1.42") < version_key("2.1.325")
+    True
+    """
+    return tuple(int(number) for number in _NUMBER.findall(version.partition("-")[0]))
+
+
+def json_type(value: object) -> JsonType:
+    """Return the catalogue's name for the type of a decoded JSON value."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "bool"
+        case int() | float():
+            return "num"
+        case str():
+            return "str"
+        case dict():
+            return "obj"
+        case _:
+            return "arr"
+
+
+def _named(dialect: Dialect, records: dict[str, _Record]) -> dict[str, KindEntry]:
+    return {
+        name: KindEntry(
+            name=name,
+            dialect=dialect,
+            family=record.family,
+            fields=record.fields,
+            seen=record.seen,
+            claimed=record.claimed,
+        )
+        for name, record in records.items()
+    }
+
+
+def _within(versions: tuple[str, ...], version: str) -> bool:
+    if not versions:
+        return True
+    return version_key(versions[0]) <= version_key(version) <= version_key(versions[-1])

@@ -1,0 +1,148 @@
+"""New records in the one shape that every studied client resumes exactly.
+
+The rules: one line per content block, all lines of a response under one `message.id` with the
+final stop reason and usage on each; every record hangs on the one before it, parallel results too;
+times rise; compaction is a boundary and a summary below it; each turn ends with `last-prompt`.
+Ids and times come in from outside, so that composing is pure.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+__all__ = ["Composer", "Place"]
+
+_SUMMARY: Final = {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where and by whom a session is written; stands on every record."""
+
+    session_id: str
+    cwd: str
+    version: str
+    git_branch: str = ""
+
+    def envelope(self) -> dict[str, Any]:
+        """Return the fields that are the same on every record."""
+        return {
+            "isSidechain": False,
+            "userType": "external",
+            "cwd": self.cwd,
+            "sessionId": self.session_id,
+            "version": self.version,
+            "gitBranch": self.git_branch,
+        }
+
+
+class Composer:
+    """Makes the records of one session, each hanging on the last; `leaf` says where it stands."""
+
+    def __init__(
+        self,
+        place: Place,
+        *,
+        new_uuid: Callable[[], str],
+        now: Callable[[], str],
+        leaf: str | None = None,
+    ) -> None:
+        self.place = place
+        self.leaf = leaf
+        self._new_uuid = new_uuid
+        self._now = now
+        self._calls: dict[str, str] = {}
+
+    def prompt(self, content: str | Sequence[dict[str, Any]], **extra: Any) -> dict[str, Any]:
+        """Return a user's prompt: words, or blocks."""
+        body = content if isinstance(content, str) else list(content)
+        return self._link("user", message={"role": "user", "content": body}, **extra)
+
+    def response(
+        self,
+        blocks: Sequence[dict[str, Any]],
+        *,
+        message_id: str,
+        model: str,
+        stop_reason: str,
+        usage: dict[str, Any],
+        request_id: str = "",
+    ) -> list[dict[str, Any]]:
+        """Return a model's response, one record per block."""
+        records: list[dict[str, Any]] = []
+        for block in blocks:
+            message = {
+                "model": model,
+                "id": message_id,
+                "type": "message",
+                "role": "assistant",
+                "content": [block],
+                "stop_reason": stop_reason,
+                "stop_sequence": None,
+                "usage": usage,
+            }
+            extra = {"requestId": request_id} if request_id else {}
+            records.append(self._link("assistant", message=message, **extra))
+            if block.get("type") == "tool_use":
+                self._calls[str(block.get("id"))] = records[-1]["uuid"]
+        return records
+
+    def result(
+        self, call_id: str, content: Any, *, is_error: bool = False, detail: Any = None
+    ) -> dict[str, Any]:
+        """Return a tool's result; `detail` is what the client itself keeps of it."""
+        block: dict[str, Any] = {"tool_use_id": call_id, "type": "tool_result", "content": content}
+        if is_error:
+            block["is_error"] = True
+        extra: dict[str, Any] = {} if detail is None else {"toolUseResult": detail}
+        if call_id in self._calls:
+            extra["sourceToolAssistantUUID"] = self._calls[call_id]
+        return self._link("user", message={"role": "user", "content": [block]}, **extra)
+
+    def compaction(self, summary: str, *, trigger: str, tokens: int) -> list[dict[str, Any]]:
+        """Return a boundary and the summary that takes the place of everything before it."""
+        before, self.leaf = self.leaf, None
+        boundary = self._link(
+            "system",
+            subtype="compact_boundary",
+            logicalParentUuid=before,
+            content="Conversation compacted",
+            isMeta=False,
+            level="info",
+            compactMetadata={"trigger": trigger, "preTokens": tokens},
+        )
+        return [boundary, self.prompt(summary, **_SUMMARY)]
+
+    def turn_end(self, last_prompt: str) -> dict[str, Any]:
+        """Return the record that says where the session stands; written after every turn."""
+        return {
+            "type": "last-prompt",
+            "lastPrompt": last_prompt,
+            "leafUuid": self.leaf,
+            "sessionId": self.place.session_id,
+        }
+
+    def title(self, words: str) -> dict[str, Any]:
+        """Return a title chosen by the user."""
+        return {
+            "type": "custom-title",
+            "customTitle": words,
+            "sessionId": self.place.session_id,
+        }
+
+    def rewind(self, leaf: str | None) -> None:
+        """Go on from an earlier record; the next prompt starts a branch there."""
+        self.leaf = leaf
+
+    def _link(self, kind: str, **fields: Any) -> dict[str, Any]:
+        uuid = self._new_uuid()
+        record = {
+            "parentUuid": self.leaf,
+            **self.place.envelope(),
+            "type": kind,
+            **fields,
+            "uuid": uuid,
+            "timestamp": self._now(),
+        }
+        self.leaf = uuid
+        return record

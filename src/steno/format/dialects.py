@@ -1,0 +1,81 @@
+"""Two published descriptions of the format that no client writes, read into the same views.
+
+`spec-000`  messages as plain strings, `toolName`/`toolArguments`, `system/tool_result`,
+            `compact_system` with its four operations.
+`spec-004`  types `human` and `tool_result`, millisecond timestamps, `compact_prelude` and
+            `compact_recap`, folders under `conversations/`.
+
+Files in these dialects exist because tools were built from those descriptions. A dialect is told
+by the record itself, so a file may mix them.
+"""
+
+from typing import Any, Final, Literal, TypeAlias, cast
+
+import msgspec
+
+from steno.format.blocks import Block, Text, Thinking, ToolResult, ToolUse, decode_blocks
+from steno.format.envelope import Envelope
+from steno.format.loose import loose
+
+__all__ = ["Dialect", "adapted_blocks", "adapted_role", "dialect_of"]
+
+Dialect: TypeAlias = Literal["claude", "spec-000", "spec-004"]
+
+_ROLES_004: Final = {
+    "human": "user",
+    "tool_result": "user",
+    "compact_prelude": "user",
+    "compact_recap": "user",
+}
+
+
+def dialect_of(envelope: Envelope) -> Dialect:
+    """Return which family of writers a record belongs to."""
+    kind = envelope.type or ""
+    if kind in _ROLES_004 or (isinstance(envelope.timestamp, int | float) and envelope.message):
+        return "spec-004"
+    if kind == "compact_system" or (kind == "system" and envelope.subtype == "tool_result"):
+        return "spec-000"
+    first = bytes(memoryview(envelope.message)[:1])
+    if first == b'"' or (kind == "assistant" and envelope.subtype and not first):
+        return "spec-000"
+    return "claude"
+
+
+def adapted_role(envelope: Envelope) -> str:
+    """Return the role a dialect's own type stands for, or nothing."""
+    kind = envelope.type or ""
+    if kind == "system" and envelope.subtype == "tool_result":
+        return "user"
+    return _ROLES_004.get(kind, "")
+
+
+def adapted_blocks(envelope: Envelope, line: bytes) -> tuple[Block, ...]:
+    """Return what a dialect's record says, as the blocks the real client would have written.
+
+    A tool result of `spec-000` names no call; the parent of the record is the call.
+    """
+    text = loose(envelope.message) if envelope.message else None
+    words = text if isinstance(text, str) else ""
+    kind, subtype = envelope.type, envelope.subtype
+    if kind == "assistant" and subtype == "tool_use":
+        return (*((Text(words),) if words else ()), _tool_use(envelope, line))
+    if kind == "assistant" and subtype == "thinking":
+        return (Thinking(words),)
+    if kind == "system" and subtype == "tool_result":
+        raw = envelope.message or msgspec.Raw(b'""')
+        return (ToolResult(envelope.parent_uuid or "", raw, is_error=None),)
+    if words:
+        return (Text(words),)
+    return decode_blocks(envelope.content) if _is_text(envelope.content) else ()
+
+
+def _tool_use(envelope: Envelope, line: bytes) -> ToolUse:
+    value = loose(line)
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    arguments = msgspec.Raw(msgspec.json.encode(fields.get("toolArguments", {})))
+    return ToolUse(envelope.uuid or "", str(fields.get("toolName", "")), arguments)
+
+
+def _is_text(raw: msgspec.Raw) -> bool:
+    return bytes(memoryview(raw)[:1]) == b'"'

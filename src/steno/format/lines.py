@@ -1,0 +1,111 @@
+r"""Bytes → pieces that tile the file: records, and gaps for what is none.
+
+Split on `\n` only. A sound line takes the fast path. Anything else (torn, glued, spliced, zero
+bytes, byte order mark, …) is searched for every record that can still be read; each oddity becomes
+a damage note with its span, and no byte is left out: the pieces laid end to end are the file.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from steno.format.envelope import decode_envelope
+from steno.format.records import Gap, Piece, Record
+from steno.format.salvage import salvage
+from steno.format.source import BytesSource, Source
+from steno.format.spans import Damage, Span
+
+__all__ = ["LINE_CAP", "read_bytes", "read_pieces", "read_records"]
+
+LINE_CAP: Final = 64 << 20
+_HEAD: Final = 4096
+_OPEN: Final = ord("{")
+_CLOSE: Final = ord("}")
+_Split = tuple[int, bytes | Gap, bool]
+_REFUSED: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def read_bytes(data: bytes, *, cap: int = LINE_CAP) -> Iterator[Piece]:
+    r"""Yield the pieces of a whole file held in memory.
+
+    >>> [type(p).__name__ for p in read_bytes(b'{"type":"tag"}{"type":"mode"}\n\x00\n')]
+    ['Record', 'Record', 'Gap']
+    """
+    return read_pieces(BytesSource(data), cap=cap)
+
+
+def read_records(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Iterator[Record]:
+    """Yield the records of a source and pass over the gaps."""
+    return (piece for piece in read_pieces(source, start, cap=cap) if isinstance(piece, Record))
+
+
+def read_pieces(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Iterator[Piece]:
+    """Yield the pieces of `source` from `start`, which must be the beginning of a line."""
+    after_zeros = False
+    for offset, line, ended in _split(source.chunks(start), start, cap):
+        if isinstance(line, Gap):
+            yield line
+            after_zeros = not ended
+            continue
+        try:
+            envelope = decode_envelope(line)
+        except _REFUSED:
+            envelope = None
+        if envelope is not None and line[0] == _OPEN and line[-1] == _CLOSE and not after_zeros:
+            yield Record(line, offset, b"\n" if ended else b"", envelope)
+        else:
+            yield from salvage(line, offset, ended=ended, after_zeros=after_zeros)
+        after_zeros = False
+
+
+def _split(chunks: Iterable[bytes], offset: int, cap: int) -> Iterator[_Split]:
+    """Yield (offset, line without its newline, had a newline); what is no line comes as a gap."""
+    parts: list[bytes] = []
+    held = 0
+    for chunk in chunks:
+        first = chunk.find(b"\n")
+        if first < 0:
+            rest = chunk
+        else:
+            yield _line(offset, [*parts, chunk[:first]], held + first, cap, b"\n")
+            offset += held + first + 1
+            parts, held = [], 0
+            last = chunk.rfind(b"\n")
+            if last > first:
+                for line in chunk[first + 1 : last].split(b"\n"):
+                    size = len(line)
+                    yield (
+                        (offset, line, True)
+                        if size <= cap
+                        else _line(offset, [line], size, cap, b"\n")
+                    )
+                    offset += size + 1
+            rest = chunk[last + 1 :]
+        if not parts and _all_zero(rest):
+            yield offset, _zeros(offset, len(rest)), False
+            offset += len(rest)
+        elif rest:
+            parts.append(rest)
+            held += len(rest)
+            if held > cap:
+                parts = [b"".join(parts)[:_HEAD]]
+    if held:
+        yield _line(offset, parts, held, cap, b"")
+
+
+def _line(offset: int, parts: list[bytes], length: int, cap: int, ending: bytes) -> _Split:
+    line = b"".join(parts)
+    if length <= cap:
+        return offset, line, bool(ending)
+    note = Damage("line.oversize", Span(offset, length), f"{length:,} bytes, the cap is {cap:,}")
+    return offset, Gap(offset, length + len(ending), line[:_HEAD], (note,)), True
+
+
+def _all_zero(chunk: bytes) -> bool:
+    return bool(chunk) and chunk[0] == 0 and chunk == bytes(len(chunk))
+
+
+def _zeros(offset: int, length: int) -> Gap:
+    note = Damage("line.nul-run", Span(offset, length), f"{length:,} zero bytes")
+    return Gap(offset, length, bytes(min(length, _HEAD)), (note,))

@@ -1,0 +1,68 @@
+r"""The tolerant decoder behind the fast one: reads what msgspec refuses.
+
+msgspec is strict, and rightly: bad UTF-8, half surrogate pairs, raw control characters, `NaN` and
+integers without end are not JSON. A reader of other people's files still wants the rest of such a
+line. `loose` gives the value with the offending parts made harmless (U+FFFD, null, float), so that
+whatever comes behind it (a view, a page, SQLite) can hold it. The raw bytes stay what they are.
+"""
+
+import json
+import re
+from typing import Any, Final, cast
+
+import msgspec
+
+from steno.format.depth import depth_of
+
+__all__ = ["loose"]
+
+_DEEPEST: Final = 512
+_MAX_DIGITS: Final = 4_000
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
+_STRICT: Final = msgspec.json.Decoder()
+
+
+def loose(raw: bytes | msgspec.Raw) -> Any:
+    """Return the JSON value in `raw`, or None when there is none, or none of a sane depth.
+
+    How deep a decoder can go depends on the Python it runs on, so the limit is our own.
+    """
+    if depth_of(bytes(raw)) > _DEEPEST:
+        return None
+    try:
+        return _STRICT.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _forgiving(bytes(raw))
+
+
+def _forgiving(raw: bytes) -> Any:
+    """Decode with the standard library's forgiving decoder and mend what it lets through."""
+    text = raw.decode("utf-8", "replace")
+    try:
+        value = _DECODER.decode(text.strip(" \t\r\n\0\N{ZERO WIDTH NO-BREAK SPACE}"))
+        return _mended(value) if "\\u" in text else value
+    except (ValueError, RecursionError):
+        return None
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) < _MAX_DIGITS else float(digits)
+
+
+def _no_constant(_name: str) -> None:
+    return None
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SURROGATE.sub(_REPLACEMENT, value)
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        return {_SURROGATE.sub(_REPLACEMENT, key): _mended(item) for key, item in items}
+    if isinstance(value, list):
+        return [_mended(item) for item in cast("list[Any]", value)]
+    return value
+
+
+_DECODER: Final = json.JSONDecoder(strict=False, parse_int=_integer, parse_constant=_no_constant)

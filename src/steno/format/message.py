@@ -1,0 +1,86 @@
+"""The API message inside a user or assistant record, and its token figures."""
+
+from typing import Any, Final, cast
+
+import msgspec
+
+from steno.format.blocks import Block, Content, Text, read_blocks
+from steno.format.envelope import fill
+from steno.format.loose import loose
+
+__all__ = ["CacheCreation", "Message", "Usage", "decode_message"]
+
+
+class CacheCreation(msgspec.Struct, frozen=True, gc=False):
+    """Tokens written to the two tiers of the prompt cache."""
+
+    ephemeral_5m_input_tokens: int = 0
+    ephemeral_1h_input_tokens: int = 0
+
+
+class Usage(msgspec.Struct, frozen=True, gc=False):
+    """Token figures of one API response. Count them once per `message.id`."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_creation_input_tokens: int = 0
+    cache_read_input_tokens: int = 0
+    cache_creation: CacheCreation | None = None
+    service_tier: str | None = None
+
+    @property
+    def cache_1h(self) -> int:
+        """Tokens written to the one-hour cache."""
+        return self.cache_creation.ephemeral_1h_input_tokens if self.cache_creation else 0
+
+    @property
+    def cache_5m(self) -> int:
+        """Tokens written to the five-minute cache; old clients do not tell the tiers apart."""
+        if self.cache_creation is None:
+            return self.cache_creation_input_tokens
+        return self.cache_creation.ephemeral_5m_input_tokens
+
+    @property
+    def context(self) -> int:
+        """Everything the model read for this response."""
+        return self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
+
+
+class Message(msgspec.Struct, gc=False):
+    """The API message inside a user or assistant record."""
+
+    id: str | None = None
+    role: str | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+    content: Content = None
+    usage: Usage | None = None
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The content, block by block; a plain string is one text block."""
+        content = self.content
+        if isinstance(content, str):
+            return (Text(content),)
+        return tuple(content) if content else ()
+
+
+_MESSAGE: Final = msgspec.json.Decoder(Message)
+
+
+def decode_message(raw: msgspec.Raw) -> Message | None:
+    """Return the message, None when the value is no object."""
+    try:
+        return _MESSAGE.decode(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        value = loose(raw)
+    if not isinstance(value, dict):
+        return None
+    fields = cast("dict[str, Any]", value)
+    content = fields.pop("content", None)
+    message = fill(Message, fields)
+    # Unknown blocks are more than the decoder's type admits; `blocks` is what people read.
+    message.content = cast(
+        "Content", content if isinstance(content, str) else list(read_blocks(content))
+    )
+    return message

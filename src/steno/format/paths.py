@@ -1,0 +1,400 @@
+"""How the client names its folders and files, forwards (builders) and backwards (`classify`).
+
+Strings only: every path here is relative to a config folder and joined with `/`, on every system.
+
+    projects/<slug>/<session>.jsonl                              a session
+    projects/<slug>/agent-<agent>.jsonl                          its sub-agents (2.0.x)
+    projects/<slug>/<session>/subagents/agent-<agent>.jsonl      its sub-agents (2.1.x)
+    projects/<slug>/<session>/subagents/workflows/<run>/…        those of a workflow, and its journal
+    conversations/<slug with _>/<timestamp>.jsonl                a dialect that no client writes
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Final, Literal
+
+import msgspec
+
+__all__ = [
+    "CONFIG_FOLDERS",
+    "SLUG_LIMIT",
+    "Place",
+    "Role",
+    "agent_path",
+    "classify",
+    "dialect_session_path",
+    "dialect_slug",
+    "file_history_name",
+    "file_history_path",
+    "guess_project",
+    "is_agent_id",
+    "is_uuid",
+    "meta_path",
+    "plan_path",
+    "session_path",
+    "slug",
+    "slug_candidates",
+    "task_path",
+    "todo_name",
+    "tool_result_path",
+    "transcript_place",
+]
+
+Role = Literal[
+    "agent",
+    "agent-def",
+    "agent-meta",
+    "cache",
+    "claude-md",
+    "command",
+    "credentials",
+    "custom-title",
+    "debug",
+    "file-history",
+    "history",
+    "hook",
+    "job",
+    "journal",
+    "live",
+    "lock",
+    "memory",
+    "paste",
+    "plan",
+    "plugin",
+    "session",
+    "session-env",
+    "sessions-index",
+    "settings",
+    "shell-snapshot",
+    "skill",
+    "task",
+    "telemetry",
+    "todo",
+    "tool-result",
+    "unknown",
+    "workflow",
+]
+"""What a file is for."""
+
+
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """What a file's name and the folders around it say. Empty where they do not say it.
+
+    `name` is the file's name, or what its role goes by: a plan, command or agent definition
+    without `.md`, a skill's folder, a memory's path below `memory/`.
+    """
+
+    role: Role
+    name: str = ""
+    slug: str = ""
+    session_id: str = ""
+    agent_id: str = ""
+    workflow: str = ""
+
+
+SLUG_LIMIT: Final = 200
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_AGENT_ID: Final = r"[0-9a-f]{7}|[0-9a-f]{17}|a[0-9A-Za-z_-]+-[0-9a-f]{16}"
+_OTHER: Final = re.compile(r"[^a-zA-Z0-9]")
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def is_uuid(text: str) -> bool:
+    """Say whether `text` is a UUID written the usual way, of any version.
+
+    >>> is_uuid("62ecc684-5437-43ff-95cf-5c331fca7ea1"), is_uuid("62ecc684")
+    (True, False)
+    """
+    return _UUID.fullmatch(text) is not None
+
+
+def is_agent_id(text: str) -> bool:
+    """Say whether `text` is a sub-agent's id in one of the shapes the clients have used.
+
+    >>> [is_agent_id(t) for t in ("a318043", "aa4e0dbe5b26c1968", "areview-0123456789abcdef", "x")]
+    [True, True, True, False]
+    """
+    return re.fullmatch(_AGENT_ID, text) is not None
+
+
+# Project folders
+
+
+def slug(path: str) -> str:
+    """Return the name of the project folder for a working folder (symlinks already resolved).
+
+    One `-` for every character that is no ASCII letter or digit; above 200 characters the first
+    200 and a hash of the whole path. The client counts as JavaScript does, in UTF-16 code units:
+    two for a character outside the basic plane. That last point is an inference; no real folder
+    with such a name has been seen.
+
+    >>> slug("/home/ada/dot.dir/ünï")
+    '-home-ada-dot-dir--n-'
+    """
+    dashed = _dashed(path)
+    if len(dashed) <= SLUG_LIMIT:
+        return dashed
+    return f"{dashed[:SLUG_LIMIT]}-{_base36(abs(_java_hash(path)))}"
+
+
+def dialect_slug(path: str) -> str:
+    """Return the project folder's name in the `conversations/` dialect: `/` becomes `_`.
+
+    >>> dialect_slug("/home/ada/my-work")
+    '_home_ada_my-work'
+    """
+    return path.replace("/", "_")
+
+
+def slug_candidates(path: str) -> tuple[str, ...]:
+    """Return every folder name that a client or a published rule would give `path`, likeliest first.
+
+    Besides `slug`: unshortened (clients up to 2.1.42), only `/` replaced (the published rule),
+    both without the leading `-` (one published checklist), and the `_` dialect.
+    """
+    dashed, published = _dashed(path), path.replace("/", "-")
+    names = (
+        slug(path),
+        dashed,
+        published,
+        dashed.removeprefix("-"),
+        published.removeprefix("-"),
+        dialect_slug(path),
+    )
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def guess_project(name: str) -> str:
+    r"""Guess, for people to read, the working folder behind a project folder's name.
+
+    The name has lost what stood for each `-`, so this is for files that do not say their `cwd`.
+
+    >>> guess_project("-home-ada-work--claude-worktrees-wt9")
+    '/home/ada/work/.claude/worktrees/wt9'
+    >>> guess_project("C--Users-ada-work")
+    'C:\\Users\\ada\\work'
+    """
+    kept, cut = name, ""
+    if len(name) > SLUG_LIMIT and name[SLUG_LIMIT] == "-":
+        kept, cut = name[:SLUG_LIMIT], "…"
+    if re.match(r"[A-Za-z]--", kept):
+        return kept[0] + ":\\" + kept[3:].replace("--", "\\.").replace("-", "\\") + cut
+    if kept.startswith("_"):
+        return kept.replace("_", "/") + cut
+    if kept.startswith(("home-", "Users-")):
+        kept = "-" + kept
+    if not kept.startswith("-"):
+        return name
+    return kept.replace("--", "/.").replace("-", "/") + cut
+
+
+def _dashed(path: str) -> str:
+    if path.isascii():
+        return _OTHER.sub("-", path)
+    return "".join("--" if c > "\uffff" else _OTHER.sub("-", c) for c in path)
+
+
+def _java_hash(text: str) -> int:
+    """Hash as Java's `String.hashCode`: over UTF-16 code units, in 32 signed bits."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    total = 0
+    for low, high in zip(units[::2], units[1::2], strict=True):
+        total = (total * 31 + (high << 8 | low)) & 0xFFFF_FFFF
+    return total - (1 << 32) if total >> 31 else total
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits or "0"
+
+
+# Builders
+
+
+def session_path(project: str, session_id: str) -> str:
+    """Return where the session of a project folder is kept."""
+    return f"projects/{project}/{session_id}.jsonl"
+
+
+def dialect_session_path(project: str, stamp: str) -> str:
+    """Return where the `conversations/` dialect keeps a session."""
+    return f"conversations/{project}/{stamp}.jsonl"
+
+
+def agent_path(
+    project: str, session_id: str, agent_id: str, *, workflow: str = "", beside: bool = False
+) -> str:
+    """Return where a sub-agent's transcript is kept; `beside` the session as 2.0.x did."""
+    if beside:
+        return f"projects/{project}/agent-{agent_id}.jsonl"
+    run = f"workflows/{workflow}/" if workflow else ""
+    return f"projects/{project}/{session_id}/subagents/{run}agent-{agent_id}.jsonl"
+
+
+def meta_path(agent: str) -> str:
+    """Return the `.meta.json` that lies beside a sub-agent's transcript."""
+    return agent.removesuffix(".jsonl") + ".meta.json"
+
+
+def tool_result_path(project: str, session_id: str, name: str) -> str:
+    """Return where a tool result that was too big for the session is kept."""
+    return f"projects/{project}/{session_id}/tool-results/{name}"
+
+
+def file_history_name(path: str, version: int) -> str:
+    """Return the name of the backup of the file at an absolute path."""
+    from hashlib import sha256
+
+    digest = sha256(path.encode("utf-8", "surrogateescape")).hexdigest()
+    return f"{digest[:16]}@v{version}"
+
+
+def file_history_path(session_id: str, path: str, version: int) -> str:
+    """Return where the backup of the file at an absolute path is kept."""
+    return f"file-history/{session_id}/{file_history_name(path, version)}"
+
+
+def todo_name(session_id: str, agent_id: str = "") -> str:
+    """Return the name of a to-do list below `todos/`; without an agent, the session's own."""
+    return f"{session_id}-agent-{agent_id or session_id}.json"
+
+
+def task_path(session_id: str, number: int) -> str:
+    """Return where one task of a session is kept."""
+    return f"tasks/{session_id}/{number}.json"
+
+
+def plan_path(name: str) -> str:
+    """Return where a plan is kept."""
+    return f"plans/{name}.md"
+
+
+# Backwards: from names to what they mean
+
+CONFIG_FOLDERS: Final = frozenset(
+    {
+        *("agents", "cache", "commands", "daemon", "debug", "file-history", "hooks", "ide"),
+        *("image-cache", "jobs", "logs", "paste-cache", "plans", "plugins", "rules"),
+        *("session-env", "sessions", "shell-snapshots", "skills", "statsig", "tasks"),
+        *("telemetry", "todos"),
+    }
+)
+"""The folders of a config folder in which no transcript is kept."""
+_SLUG: Final = r"(?P<slug>[^/]+)"
+_SESSION: Final = r"(?P<session_id>[^/]+)"
+_AGENT: Final = r"agent-(?P<agent_id>[^/]+)"
+_NAME: Final = r"(?P<name>.+)"
+_RUN: Final = r"workflows/(?P<workflow>[^/]+)/(?:.+/)?"
+_SIDE: Final = rf"projects/{_SLUG}/{_SESSION}"
+_RULES: Final[tuple[tuple[Role, str], ...]] = (
+    ("session", rf"projects/{_SLUG}/(?P<session_id>{_UUID.pattern})\.jsonl"),
+    ("agent", rf"projects/{_SLUG}/{_AGENT}\.jsonl"),
+    ("agent", rf"{_SIDE}/subagents/(?:{_RUN}|.+/)?{_AGENT}\.jsonl"),
+    ("agent-meta", rf"projects/{_SLUG}/{_AGENT}\.meta\.json"),
+    ("agent-meta", rf"{_SIDE}/subagents/(?:{_RUN}|.+/)?{_AGENT}\.meta\.json"),
+    ("journal", rf"{_SIDE}/subagents/{_RUN}journal\.jsonl"),
+    ("tool-result", rf"{_SIDE}/tool-results/{_NAME}"),
+    ("custom-title", rf"{_SIDE}/custom-title\.json"),
+    ("workflow", rf"{_SIDE}/workflows/(?P<workflow>[^/]+)\.json"),
+    ("workflow", rf"{_SIDE}/workflows/scripts/{_NAME}"),
+    ("memory", rf"projects/{_SLUG}/memory/{_NAME}"),
+    ("sessions-index", rf"projects/{_SLUG}/sessions-index\.json"),
+    ("session", rf"conversations/{_SLUG}/[^/]+\.jsonl"),
+    ("file-history", rf"file-history/{_SESSION}/{_NAME}"),
+    ("history", r"history\.jsonl"),
+    ("todo", rf"todos/(?P<session_id>{_UUID.pattern})-{_AGENT}\.json"),
+    ("task", rf"tasks/{_SESSION}/(?P<name>[^/]+)\.json"),
+    ("lock", rf"tasks/{_SESSION}/\.[^/]+"),
+    ("plan", rf"plans/{_NAME}\.md"),
+    ("paste", rf"(?:paste|image)-cache/{_NAME}"),
+    ("shell-snapshot", rf"shell-snapshots/{_NAME}"),
+    ("live", r"sessions/(?P<name>[^/]+)\.json"),
+    ("credentials", r"sessions/[^/]+\.key|\.credentials\.json"),
+    ("debug", rf"debug/(?P<session_id>{_UUID.pattern})\.txt|debug/.+"),
+    ("session-env", rf"session-env/{_SESSION}(?:/.+)?"),
+    ("settings", r"settings(?:\.local)?\.json"),
+    ("claude-md", r"CLAUDE(?:\.local)?\.md|rules/.+\.md"),
+    ("agent-def", rf"agents/{_NAME}\.md"),
+    ("skill", r"skills/(?P<name>[^/]+)/.+"),
+    ("command", rf"commands/{_NAME}\.md"),
+    ("hook", rf"hooks/{_NAME}"),
+    ("job", rf"(?:jobs|daemon)/{_NAME}"),
+    ("plugin", rf"plugins/{_NAME}"),
+    ("telemetry", rf"(?:telemetry|statsig)/{_NAME}"),
+    ("cache", rf"cache/{_NAME}|stats-cache\.json"),
+)
+
+
+@cache
+def _rules() -> tuple[tuple[Role, re.Pattern[str]], ...]:
+    # Compiled on first use: listing sessions does not need them.
+    return tuple((role, re.compile(rule, re.DOTALL)) for role, rule in _RULES)
+
+
+def classify(relative_path: str) -> Place:
+    """Say what a file is by its path relative to a config folder.
+
+    Folders above the config folder (`…/.claude/`, `…/projects/`) may be there too. A transcript in
+    an odd place is known by its own name. Nothing is ever refused: what is not known is `unknown`.
+
+    >>> classify("tasks/62ecc684-5437-43ff-95cf-5c331fca7ea1/3.json").name
+    '3'
+    >>> place = classify("projects/-home-ada/agent-a318043.jsonl")
+    >>> place.role, place.slug, place.agent_id
+    ('agent', '-home-ada', 'a318043')
+    """
+    parts = _anchored([part for part in relative_path.split("/") if part not in {"", "."}])
+    if not parts:
+        return Place("unknown")
+    path = "/".join(parts)
+    for role, rule in _rules():
+        if found := rule.fullmatch(path):
+            said = {key: value for key, value in found.groupdict().items() if value}
+            if said.get("agent_id") == said.get("session_id"):
+                said.pop("agent_id", None)
+            return Place(role, **{"name": parts[-1], **said})
+    return transcript_place(parts) if parts[-1].endswith(".jsonl") else Place("unknown", parts[-1])
+
+
+def transcript_place(parts: Sequence[str]) -> Place:
+    """Say what a `.jsonl` file is by its name and the few folders around it, wherever it lies.
+
+    Unlike `classify` this takes the names of config folders for nothing special, and it is fast.
+    A name that says nothing gives `unknown`: look inside.
+    """
+    name, stem = parts[-1], parts[-1].removesuffix(".jsonl")
+    at = len(parts) - 1
+    if is_uuid(stem):
+        return Place("session", name, parts[-2] if at else "", stem)
+    session_id = workflow = ""
+    if "subagents" in parts[:-1]:
+        at = parts.index("subagents") - 1
+        session_id = parts[at] if at >= 0 else ""
+        inner = parts[at + 2 : -1]
+        workflow = inner[1] if len(inner) > 1 and inner[0] == "workflows" else ""
+    project = parts[at - 1] if at > 0 else ""
+    if name.startswith("agent-") and len(stem) > len("agent-"):
+        return Place("agent", name, project, session_id, stem.removeprefix("agent-"), workflow)
+    if workflow and name == "journal.jsonl":
+        return Place("journal", name, project, session_id, workflow=workflow)
+    if at > 1 and parts[at - 2] == "conversations":
+        return Place("session", name, project)
+    return Place("history" if name == "history.jsonl" else "unknown", name, project, session_id)
+
+
+def _anchored(parts: list[str]) -> list[str]:
+    """Cut off what stands above the config folder, as far as the names tell."""
+    folders = parts[:-1]
+    if not folders or folders[0] in CONFIG_FOLDERS:
+        return parts
+    for top, below in (("projects", 0), ("conversations", 0), (".claude", 1)):
+        if top in folders:
+            return parts[folders.index(top) + below :]
+    for at, folder in enumerate(folders[1:]):
+        if is_uuid(folder):
+            return ["projects", *parts[at:]]
+    return parts

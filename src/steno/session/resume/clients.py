@@ -1,0 +1,148 @@
+"""How each generation of the real client reads a session back, as data.
+
+Every field is a habit seen in experiments with that client; `steno` is our own reading, which
+loses nothing it can keep.
+"""
+
+from typing import Final, Literal
+
+import msgspec
+
+from steno.errors import BadRequest
+from steno.session.nodes import Node
+
+__all__ = ["CLIENTS", "LATEST", "STENO", "Client", "client_for"]
+
+
+class Client(msgspec.Struct, frozen=True, kw_only=True):
+    """One client's habits when it resumes a file. The defaults are those of the newest."""
+
+    version: str
+
+    # What it takes in
+    splits_glued: bool = True
+    """Reads the first of two records that stand on one line."""
+    needs_time_as_text: bool = True
+    """Leaves out a message whose time is not an ISO string."""
+    links: frozenset[str] = frozenset(("progress",))
+    """Types that are passed over: their children hang on their parents."""
+    keeps_unknown: bool = False
+    """Takes in records of every other type that have an id."""
+    refuses: frozenset[str] = frozenset()
+    """What makes it give up: `no content`, `no model`, `no time`, `cycle`."""
+
+    # Which way it goes
+    leaf: Literal["file order", "last record", "timestamp"] = "file order"
+    """What it goes on from, when `last-prompt` does not say."""
+    obeys_last_prompt: bool = True
+    bridge_seconds: float | None = 5.0
+    """How far back in time a missing parent is looked for; None: not at all."""
+    gathers: bool = True
+    """Pulls in sibling calls and results that are off the chain."""
+    gathered_first: bool = False
+    """Puts results that were pulled in before those on the chain."""
+    honours_preserved: bool = True
+    ignores_last_boundary: bool = True
+
+    # What it sends
+    sends_rendered: bool = True
+    system_turns: bool = True
+    """Sends reminders as messages of the system, in sessions that it began so."""
+    sends_local_commands: bool = True
+    answers_interrupted: bool = True
+    """Answers a last tool call without a result with an error; otherwise the call is dropped."""
+    answers_prompts: bool = True
+    """Puts an answer of its own behind a last prompt that the model never got to."""
+    asks_to_continue: bool = False
+    """Puts a prompt of its own behind a last tool result."""
+    merges_nameless: bool = False
+    """Takes lines with neither id nor model for one response."""
+    joins_with_newline: bool = True
+    calls_last: bool = True
+    """Moves tool calls behind the words of a message."""
+    drops_orphans: bool = True
+
+    def can_parse(self, node: Node) -> bool:
+        """Whether the client, which reads line by line, gets this record at all."""
+        return node.whole and (node.ends_line or self.splits_glued)
+
+    def accepts(self, node: Node) -> bool:
+        """Whether a record has what this client needs to load it."""
+        if not node.is_message:
+            return True
+        if self.needs_time_as_text and not isinstance(node.timestamp, str):
+            return False
+        return node.has_message and (node.has_content or node.type == "user")
+
+
+LATEST: Final = Client(version="2.1.325")
+_V2_1_200: Final = Client(
+    version="2.1.200",
+    splits_glued=False,
+    refuses=frozenset(("no content", "no model")),
+    leaf="last record",
+    gathered_first=True,
+    sends_rendered=False,
+    answers_interrupted=False,
+    asks_to_continue=True,
+)
+_V2_1_42: Final = Client(
+    version="2.1.42",
+    splits_glued=False,
+    needs_time_as_text=False,
+    refuses=frozenset(("no content",)),
+    leaf="timestamp",
+    obeys_last_prompt=False,
+    bridge_seconds=None,
+    gathers=False,
+    honours_preserved=False,
+    ignores_last_boundary=False,
+    sends_rendered=False,
+    sends_local_commands=False,
+    answers_interrupted=False,
+    asks_to_continue=True,
+    merges_nameless=True,
+    joins_with_newline=False,
+    calls_last=False,
+    drops_orphans=False,
+)
+_V2_0_76: Final = msgspec.structs.replace(
+    _V2_1_42,
+    version="2.0.76",
+    links=frozenset(),
+    refuses=frozenset(("no content", "no time", "cycle")),
+)
+CLIENTS: Final[tuple[Client, ...]] = (_V2_0_76, _V2_1_42, _V2_1_200, LATEST)
+"""The clients that were studied, oldest first."""
+STENO: Final = Client(
+    version="steno",
+    bridge_seconds=float("inf"),
+    links=frozenset(),
+    keeps_unknown=True,
+    system_turns=False,
+    answers_prompts=False,
+)
+"""Our own reading of a conversation."""
+
+
+def client_for(version: str) -> Client:
+    """Return the habits of a client: the studied one, or the newest studied before it.
+
+    >>> client_for("2.1.250").version
+    '2.1.200'
+    """
+    try:
+        wanted = tuple(int(part) for part in version.split("."))
+    except ValueError:
+        raise BadRequest(f"not a client version: {version!r}", hint=_STUDIED) from None
+    older = [client for client in CLIENTS if _key(client) <= wanted]
+    if not older:
+        raise BadRequest(f"no client as old as {version} was studied", hint=_STUDIED)
+    return older[-1]
+
+
+def _key(client: Client) -> tuple[int, ...]:
+    return tuple(int(part) for part in client.version.split("."))
+
+
+_STUDIED: Final = f"studied: {', '.join(client.version for client in CLIENTS)}"

@@ -1,0 +1,103 @@
+"""Which record a session goes on from."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from steno.format.records import read_time
+from steno.session.nodes import Node
+from steno.session.resume.clients import Client
+from steno.session.resume.gather import gather
+from steno.session.resume.walk import Loaded, walk
+
+__all__ = ["choose_leaf"]
+
+
+def choose_leaf(loaded: Loaded, client: Client) -> Node | None:
+    """Return the record that the client would hang the next prompt on."""
+    newest = _newest(loaded, client)
+    marker = loaded.marker if client.obeys_last_prompt else None
+    if marker is None:
+        return newest
+    marked = loaded.nodes.get(marker.leaf)
+    if marked is None or not marked.converses or not _leads_to_message(loaded, marked):
+        return newest
+    if marker.explicit and not marker.stale:
+        return marked
+    if newest is not None and _goes_on_from(loaded, newest, marked, client):
+        return newest
+    return marked
+
+
+def _newest(loaded: Loaded, client: Client) -> Node | None:
+    if client.leaf == "timestamp":
+        return max(_main(loaded), key=_when, default=None)
+    last = loaded.newest
+    if client.leaf == "last record" or last is None:
+        return last
+    tip = _latest_below(loaded, last)
+    if _leads_to_message(loaded, tip):
+        return tip
+    return next((tip for tip in _tips(loaded) if _leads_to_message(loaded, tip)), last)
+
+
+def _main(loaded: Loaded) -> Iterable[Node]:
+    return (node for node in loaded.nodes.values() if not node.sidechain)
+
+
+def _when(node: Node) -> float:
+    moment = read_time(node.timestamp)
+    return moment.timestamp() if moment else 0.0
+
+
+def _latest_below(loaded: Loaded, top: Node) -> Node:
+    """Return the latest of a record and its descendants; of equally late ones the deepest."""
+    below = _children(loaded)
+    latest, seen = top, {top.uuid}
+    level = [top]
+    while level:
+        level = [
+            node for each in level for node in below.get(each.uuid, ()) if node.uuid not in seen
+        ]
+        for node in level:
+            seen.add(node.uuid)
+            if str(node.timestamp or "") >= str(latest.timestamp or ""):
+                latest = node
+    return latest
+
+
+def _tips(loaded: Loaded) -> Iterable[Node]:
+    """Yield the records without children, last first."""
+    below = _children(loaded)
+    for node in reversed(loaded.nodes.values()):
+        if node.converses and node.uuid not in below:
+            yield node
+
+
+def _children(loaded: Loaded) -> dict[str | None, list[Node]]:
+    below: defaultdict[str | None, list[Node]] = defaultdict(list)
+    for node in loaded.nodes.values():
+        if node.converses:
+            below[loaded.parent(node)].append(node)
+    return dict(below)
+
+
+def _leads_to_message(loaded: Loaded, node: Node) -> bool:
+    return any(each.is_message for each in _ancestry(loaded, node))
+
+
+def _goes_on_from(loaded: Loaded, newest: Node, marked: Node, client: Client) -> bool:
+    """Whether the newest leaf continues the marked conversation, by parents that are there."""
+    chain = walk(loaded, newest, msgspec.structs.replace(client, bridge_seconds=None))
+    if client.gathers and marked.is_result:
+        chain = gather(loaded, chain)
+    return any(node is marked for node in chain)
+
+
+def _ancestry(loaded: Loaded, node: Node | None) -> Iterable[Node]:
+    seen: set[str | None] = set()
+    while node is not None and node.uuid not in seen:
+        yield node
+        seen.add(node.uuid)
+        node = loaded.nodes.get(loaded.parent(node))

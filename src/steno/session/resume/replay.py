@@ -1,0 +1,209 @@
+"""A session as API messages: what a given client would send on resume, and what is valid to send."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from steno.session.nodes import Node
+from steno.session.resume.clients import LATEST, STENO, Client
+from steno.session.resume.entries import Blocks, Entry, entries_of, has_results, text_block
+from steno.session.resume.gather import gather
+from steno.session.resume.leaf import choose_leaf
+from steno.session.resume.mend import mend
+from steno.session.resume.rules import make_valid
+from steno.session.resume.segments import since_compaction
+from steno.session.resume.walk import Loaded, take_in, walk
+from steno.session.transcript import Transcript
+
+__all__ = ["ApiMessage", "as_resumed", "resumed_leaf", "valid_messages"]
+
+ApiMessage = dict[str, Any]
+
+_MISSING: Final = "[Tool result missing due to internal error]"
+_NO_CONTENT: Final = "(no content)"
+_ORPHANED: Final = "[Orphaned tool result removed due to conversation resume]"
+
+
+def as_resumed(
+    transcript: Transcript, client: Client = LATEST, *, prompt: str | None = None
+) -> list[ApiMessage] | None:
+    """Return the messages the client would send, None when it would refuse the file.
+
+    With `prompt` the new prompt is put behind them, merged as the client merges it.
+    """
+    loaded = take_in(transcript, client)
+    if not any(node.is_message and not node.sidechain for node in loaded.nodes.values()):
+        return None
+    leaf = choose_leaf(loaded, client)
+    if leaf is None:
+        return None
+    chain = walk(loaded, leaf, client)
+    if _gives_up(loaded, chain, client):
+        return None
+    chain = gather(loaded, chain, first=client.gathered_first) if client.gathers else chain
+    chain = since_compaction(transcript, loaded, chain, client)
+    entries = mend(_place_reminders(entries_of(transcript, chain, client)), client)
+    if prompt is not None:
+        entries.append(Entry("user", [text_block(prompt)], kind="synthetic"))
+    messages = _pair(_join_responses(_join_users(entries, client), client), client)
+    return [{"role": entry.role, "content": _content(entry)} for entry in messages]
+
+
+def _content(entry: Entry) -> Any:
+    return entry.blocks[0]["text"] if entry.alone else entry.blocks
+
+
+def valid_messages(transcript: Transcript) -> list[ApiMessage]:
+    """Return the conversation as messages the API accepts, as much of it as can be sent."""
+    return make_valid(as_resumed(transcript, STENO) or [])
+
+
+def _gives_up(loaded: Loaded, chain: list[Node], client: Client) -> bool:
+    """Whether something on the chain makes this client fail instead of resuming."""
+    if not client.refuses:
+        return False
+    messages = [node for node in chain if node.is_message]
+    reasons = {
+        "no content": any(not node.has_content for node in messages),
+        "no model": any(not node.model for node in messages if node.type == "assistant"),
+        "cycle": loaded.parent(chain[0]) is not None and loaded.parent(chain[0]) in loaded.nodes,
+        "no time": any(node.timestamp is None for node in messages),
+    }
+    return any(reasons.get(reason) for reason in client.refuses)
+
+
+def resumed_leaf(transcript: Transcript, client: Client = LATEST) -> Node | None:
+    """Return the record the client would hang the next prompt on."""
+    return choose_leaf(take_in(transcript, client), client)
+
+
+def _place_reminders(entries: Iterable[Entry]) -> list[Entry]:
+    """Move reminders up to the answer or result they follow, the system's behind the prompt."""
+    placed: list[Entry] = []
+    system: list[str] = []
+    for entry in entries:
+        if entry.role == "system":
+            system.extend(str(block.get("text", "")) for block in entry.blocks)
+            continue
+        if entry.role == "assistant":
+            placed.extend(_system_turn(system))
+            system = []
+        place = len(placed)
+        if entry.kind == "reminder":
+            while place and _is_passed(placed[place - 1]):
+                place -= 1
+        placed.insert(place, entry)
+    return [*placed, *_system_turn(system)]
+
+
+def _system_turn(texts: list[str]) -> list[Entry]:
+    return [Entry("system", [text_block("\n\n".join(texts))], kind="reminder")] if texts else []
+
+
+def _is_passed(entry: Entry) -> bool:
+    return entry.role == "user" and entry.kind != "reminder" and not entry.brings_results
+
+
+def _join_users(entries: list[Entry], client: Client) -> list[Entry]:
+    """Merge neighbouring user entries; reminders are folded into the result before them."""
+    joined: list[Entry] = []
+    for entry in entries:
+        last = joined[-1] if joined else None
+        if last is None or last.alone or not entry.role == last.role == "user":
+            joined.append(entry)
+        elif entry.kind == "reminder" and last.brings_results:
+            last.blocks = _folded(last.blocks, entry.blocks)
+        else:
+            newline = client.joins_with_newline and entry.kind != "reminder"
+            last.blocks = _joined(last.blocks, entry.blocks, newline=newline)
+            last.kind = entry.kind
+    return joined
+
+
+def _joined(first: Blocks, second: Blocks, *, newline: bool) -> Blocks:
+    """Return both, results first; text that more text follows ends in a newline."""
+    if newline and first and second and first[-1].get("type") == second[0].get("type") == "text":
+        first = [*first[:-1], {**first[-1], "text": f"{first[-1].get('text', '')}\n"}]
+    blocks = [*first, *second]
+    results = [block for block in blocks if block.get("type") == "tool_result"]
+    return [*results, *(block for block in blocks if block.get("type") != "tool_result")]
+
+
+def _folded(blocks: Blocks, reminder: Blocks) -> Blocks:
+    """Return the blocks with the reminder's text inside the last tool result."""
+    last = max(i for i, block in enumerate(blocks) if block.get("type") == "tool_result")
+    content: Any = blocks[last].get("content")
+    if isinstance(content, str) or content is None:
+        words = [content or "", *(str(block.get("text", "")) for block in reminder)]
+        folded: Any = "\n\n".join(word for word in words if word)
+    else:
+        folded = _joined(list(content), reminder, newline=True)
+    return [*blocks[:last], {**blocks[last], "content": folded}, *blocks[last + 1 :]]
+
+
+def _join_responses(entries: list[Entry], client: Client) -> list[Entry]:
+    """Merge the lines of one response, also when results of its own calls stand between them."""
+    messages: list[Entry] = []
+    for entry in entries:
+        if entry.role == "assistant":
+            earlier = _same_response(messages, entry)
+            if earlier is None:
+                messages.append(entry)
+            else:
+                earlier.blocks = [*earlier.blocks, *entry.blocks]
+        elif messages and entry.role == messages[-1].role == "user" and not messages[-1].alone:
+            messages[-1].blocks = _joined(messages[-1].blocks, entry.blocks, newline=False)
+        else:
+            messages.append(entry)
+    if client.calls_last:
+        for message in messages:
+            if message.role == "assistant":
+                message.blocks.sort(key=lambda block: block.get("type") == "tool_use")
+    return messages
+
+
+def _same_response(messages: list[Entry], entry: Entry) -> Entry | None:
+    for earlier in reversed(messages):
+        if earlier.role == "assistant":
+            if earlier.group == entry.group:
+                return earlier
+        elif earlier.role == "user" and not has_results(earlier.blocks):
+            return None
+    return None
+
+
+def _pair(messages: list[Entry], client: Client) -> list[Entry]:
+    """Make every call be followed by its result, and every result follow its call."""
+    if not client.drops_orphans:
+        return messages
+    paired: list[Entry] = []
+    answered: set[str] = set()
+    for place, message in enumerate(messages):
+        before = messages[place - 1].calls if place and message.role == "user" else []
+        if message.role == "user":
+            message.blocks = _matching(message.blocks, before, answered)
+            if not message.blocks and place == len(messages) - 1:
+                break
+            if not message.blocks:
+                message.blocks = [text_block(_NO_CONTENT if place else _ORPHANED)]
+        paired.append(message)
+        follows = messages[place + 1].role if place + 1 < len(messages) else "assistant"
+        if message.calls and follows == "assistant" and place + 1 < len(messages):
+            answered.update(message.calls)
+            paired.append(Entry("user", [_missing(call) for call in message.calls]))
+    return paired
+
+
+def _matching(blocks: Blocks, calls: list[str], answered: set[str]) -> Blocks:
+    kept: Blocks = []
+    for block in blocks:
+        if block.get("type") == "tool_result":
+            call = str(block.get("tool_use_id"))
+            if call not in calls or call in answered:
+                continue
+            answered.add(call)
+        kept.append(block)
+    return [*(_missing(call) for call in calls if call not in answered), *kept]
+
+
+def _missing(call: str) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call, "content": _MISSING, "is_error": True}

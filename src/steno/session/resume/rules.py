@@ -1,0 +1,200 @@
+"""The rules of the Messages API: which breaches a conversation holds, and how to mend them."""
+
+import binascii
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+import msgspec
+
+__all__ = ["Breach", "breaches", "make_valid"]
+
+_BLOCKS: Final = {
+    "user": frozenset(
+        ("text", "image", "document", "tool_result", "search_result", "container_upload")
+    ),
+    "assistant": frozenset(
+        (
+            "text",
+            "thinking",
+            "redacted_thinking",
+            "tool_use",
+            "server_tool_use",
+            "web_search_tool_result",
+            "web_fetch_tool_result",
+            "code_execution_tool_result",
+        )
+    ),
+    "system": frozenset(("text",)),
+}
+_IMAGES: Final = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
+_IMAGE_BYTES: Final = 5 << 20
+_BEGINNING: Final = "(the beginning of this conversation is missing)"
+_NOTHING: Final = "(no content)"
+_NO_IMAGE: Final = "[image left out: {}]"
+
+_Block = dict[str, Any]
+_Message = dict[str, Any]
+
+
+class Breach(msgspec.Struct, frozen=True):
+    """A rule that a message breaks."""
+
+    rule: str
+    message: int
+    block: int | None
+    detail: str
+
+
+def breaches(messages: list[_Message]) -> list[Breach]:
+    """Return every breach of the API's rules, in order; an empty list means it can be sent."""
+    found: list[Breach] = []
+    calls_before: list[str] = []
+    seen_calls: set[str] = set()
+    for place, message in enumerate(messages):
+        role, blocks = message.get("role"), _blocks(message)
+        found.extend(_shape(place, role, blocks))
+        results = [block for block in blocks if block.get("type") == "tool_result"]
+        found.extend(_pairing(place, calls_before, blocks, results))
+        calls_before = [str(b.get("id")) for b in blocks if b.get("type") == "tool_use"]
+        for call in calls_before:
+            if call in seen_calls:
+                found.append(Breach("tool_use.unique", place, None, call))
+            seen_calls.add(call)
+    if calls_before:
+        found.append(Breach("tool_use.answered", len(messages) - 1, None, ", ".join(calls_before)))
+    if messages and messages[0].get("role") != "user":
+        found.insert(0, Breach("role.first", 0, None, "the first message must be the user's"))
+    return found
+
+
+def _shape(place: int, role: Any, blocks: list[_Block]) -> Iterator[Breach]:
+    allowed = _BLOCKS.get(role) if isinstance(role, str) else None
+    if allowed is None:
+        yield Breach("role.known", place, None, repr(role))
+        return
+    if not blocks:
+        yield Breach("content.empty", place, None, "no blocks")
+    for index, block in enumerate(blocks):
+        kind = str(block.get("type"))
+        if kind not in allowed:
+            yield Breach("block.known", place, index, kind)
+        elif flaw := _flaw(block):
+            yield Breach(f"block.{kind}", place, index, flaw)
+
+
+def _flaw(block: _Block) -> str:
+    """Return what is wrong with a block of a known type, or nothing."""
+    match block.get("type"):
+        case "text":
+            text = block.get("text")
+            return "" if isinstance(text, str) and text.strip() else "text is empty"
+        case "thinking":
+            return "" if block.get("signature") else "no signature"
+        case "redacted_thinking":
+            return "" if block.get("data") else "no data"
+        case "image":
+            return _image_flaw(block)
+        case "tool_use":
+            named = isinstance(block.get("id"), str) and bool(block.get("name"))
+            return "" if named and isinstance(block.get("input"), dict) else "id, name or input"
+        case "tool_result":
+            return _result_flaw(block.get("content"))
+        case _:
+            return ""
+
+
+def _result_flaw(content: Any) -> str:
+    if content is None or isinstance(content, str):
+        return ""
+    if not isinstance(content, list):
+        return "content is neither text nor blocks"
+    for item in cast("list[Any]", content):
+        block = cast("_Block", item) if isinstance(item, dict) else {}
+        if block.get("type") not in (
+            "text",
+            "image",
+            "document",
+            "search_result",
+            "tool_reference",
+        ):
+            return f"holds {block.get('type')!r}"
+        if flaw := _flaw(block):
+            return flaw
+    return ""
+
+
+def _image_flaw(block: _Block) -> str:
+    source = block.get("source")
+    fields = cast("dict[str, Any]", source) if isinstance(source, dict) else {}
+    if fields.get("type") in ("url", "file"):
+        return ""
+    data = fields.get("data")
+    if fields.get("media_type") not in _IMAGES:
+        return f"media type {fields.get('media_type')!r}"
+    if not isinstance(data, str) or not data:
+        return "no data"
+    try:
+        size = len(binascii.a2b_base64(data.encode("ascii", "replace"), strict_mode=True))
+    except binascii.Error as error:
+        return f"not base64: {error}"
+    return f"{size:,} bytes, {_IMAGE_BYTES:,} allowed" if size > _IMAGE_BYTES else ""
+
+
+def _pairing(
+    place: int, calls: list[str], blocks: list[_Block], results: list[_Block]
+) -> Iterator[Breach]:
+    """Yield breaches between the calls of one message and the results in the next."""
+    answers = [str(block.get("tool_use_id")) for block in results]
+    for call in calls:
+        if call not in answers:
+            yield Breach("tool_use.answered", place - 1, None, call)
+    for index, answer in enumerate(answers):
+        if answer not in calls:
+            yield Breach("tool_result.called", place, index, answer)
+        elif answer in answers[:index]:
+            yield Breach("tool_result.once", place, index, answer)
+    if results and any(block.get("type") != "tool_result" for block in blocks[: len(results)]):
+        yield Breach("tool_result.first", place, None, "results must come before other blocks")
+
+
+def make_valid(messages: list[_Message]) -> list[_Message]:
+    """Return the messages without what the API would refuse in them; pairing must be right."""
+    mended: list[_Message] = []
+    for message in messages:
+        role = str(message.get("role"))
+        blocks = [fixed for block in _blocks(message) if (fixed := _fixed(block, role)) is not None]
+        if not mended and role != "user":
+            mended.append({"role": "user", "content": [{"type": "text", "text": _BEGINNING}]})
+        mended.append({"role": role, "content": blocks or [{"type": "text", "text": _NOTHING}]})
+    return mended
+
+
+def _fixed(block: _Block, role: str) -> _Block | None:
+    """Return a block that can be sent in place of `block`, None to leave it out."""
+    kind = block.get("type")
+    if kind not in _BLOCKS.get(role, ()):
+        return None
+    if kind == "image" and (flaw := _image_flaw(block)):
+        return {"type": "text", "text": _NO_IMAGE.format(flaw)}
+    if kind == "tool_use" and not isinstance(block.get("input"), dict):
+        return {**block, "name": block.get("name") or "unknown", "input": {}}
+    if kind == "tool_result" and _result_flaw(block.get("content")):
+        return {**block, "content": _fixed_content(block.get("content"))}
+    return None if _flaw(block) else block
+
+
+def _fixed_content(content: Any) -> list[_Block]:
+    items = cast("list[Any]", content) if isinstance(content, list) else []
+    blocks = [cast("_Block", item) for item in items if isinstance(item, dict)]
+    fixed = [block for item in blocks if (block := _fixed(item, "user")) is not None]
+    return [block for block in fixed if block.get("type") != "tool_result"] or [
+        {"type": "text", "text": _NOTHING}
+    ]
+
+
+def _blocks(message: _Message) -> list[_Block]:
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    items = cast("list[Any]", content) if isinstance(content, list) else []
+    return [cast("_Block", item) if isinstance(item, dict) else {} for item in items]

@@ -1,0 +1,316 @@
+"""One session: a transcript, its sub-agents' transcripts, and the questions people ask of them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import cached_property
+
+from steno.errors import NotFound
+from steno.format.paths import is_uuid
+from steno.format.records import Piece, Record
+from steno.session.nodes import Node
+from steno.session.resume.clients import LATEST, Client, client_for
+from steno.session.resume.replay import ApiMessage, as_resumed, valid_messages
+from steno.session.resume.walk import Loaded
+from steno.session.story.branches import Branch, Layout
+from steno.session.story.compactions import Compaction, compactions_of
+from steno.session.story.facts import Facts, facts_of
+from steno.session.story.layout import lay, story_leaf, take_all, through
+from steno.session.story.status import Status, status_of
+from steno.session.story.steps import FileTouch, Step
+from steno.session.story.threads import AgentFile, Cast, Thread, agent_nodes, cast_of
+from steno.session.story.titles import Title, title_of
+from steno.session.story.turns import Turn, tell
+from steno.session.story.usage import Counter, Totals
+from steno.session.transcript import Transcript
+
+__all__ = ["Session"]
+
+
+class Session:
+    """A whole session, however many files and branches it has."""
+
+    def __init__(
+        self,
+        transcript: Transcript,
+        *,
+        name: str = "",
+        agents: Sequence[AgentFile] = (),
+        custom_title: str = "",
+        summaries: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        self.transcript = transcript
+        self.name = name
+        self.agent_files = tuple(agents)
+        self._custom_title = custom_title
+        self._summaries = tuple(summaries)
+
+    # Records
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield every record and gap of the main file, in order; they tile it."""
+        return self.transcript.pieces()
+
+    def record(self, uuid: str) -> Record:
+        """Return the record with that id, or with an id that begins so."""
+        node = self.transcript.by_uuid.get(uuid)
+        if node is None:
+            found = [n for key, n in self.transcript.by_uuid.items() if key.startswith(uuid)]
+            if len(found) != 1:
+                many = f"{len(found)} records begin with" if found else "no record is called"
+                raise NotFound(f"{many} {uuid!r}", hint="`steno show S --records` lists them")
+            node = found[0]
+        return self.transcript.record(node)
+
+    @cached_property
+    def _recorded_id(self) -> str:
+        """The first session id that a record names, or nothing."""
+        for node in self.transcript.nodes:
+            session_id = self.transcript.record(node).session_id
+            if session_id:
+                return session_id
+        return ""
+
+    @cached_property
+    def id(self) -> str:
+        """The session's id: the file's name where that is one, else what its records say."""
+        if is_uuid(self.name):
+            return self.name
+        return self._recorded_id or self.name
+
+    # The conversation
+
+    @cached_property
+    def _loaded(self) -> Loaded:
+        return take_all(self.transcript)
+
+    @cached_property
+    def leaf(self) -> Node | None:
+        """The record the conversation goes on from."""
+        return story_leaf(self._loaded)
+
+    def conversation(self, leaf: Node | None = None) -> list[Node]:
+        """Return the records from the root to `leaf`, siblings gathered, nothing compacted away."""
+        end = leaf or self.leaf
+        if end is None:
+            return []
+        return through(self.transcript, self._loaded, end)
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return lay(self.transcript, self._loaded, self.leaf)
+
+    @property
+    def branches(self) -> list[Branch]:
+        """What was abandoned, in the order of where it left the conversation."""
+        return self._layout.branches
+
+    @cached_property
+    def _compactions(self) -> dict[int, Compaction]:
+        return compactions_of(self.transcript, self._loaded, self._layout.nodes)
+
+    @property
+    def compactions(self) -> list[Compaction]:
+        """Where the conversation was compacted."""
+        return list(self._compactions.values())
+
+    def turns(self, leaf: Node | None = None) -> list[Turn]:
+        """Return the conversation as turns: the current one, or the one that ends in `leaf`."""
+        if leaf is None or leaf is self.leaf:
+            return self._turns
+        nodes = lay(self.transcript, self._loaded, leaf).nodes
+        seams = compactions_of(self.transcript, self._loaded, nodes)
+        return tell(self.transcript, nodes, agents=self._cast.by_name, compactions=seams)
+
+    @cached_property
+    def _turns(self) -> list[Turn]:
+        names = self._cast.by_name
+        if self._is_agent:
+            return tell(self.transcript, agent_nodes(self.transcript), agents=names, agent=True)
+        nodes = self._layout.nodes
+        return tell(self.transcript, nodes, agents=names, compactions=self._compactions)
+
+    @property
+    def _is_agent(self) -> bool:
+        """Whether the file is a sub-agent's own: nothing in it belongs to a main conversation."""
+        return self.leaf is None
+
+    @property
+    def human_turns(self) -> int:
+        """How many turns a person began."""
+        return sum(turn.by_person for turn in self._turns)
+
+    @property
+    def files(self) -> list[FileTouch]:
+        """The files that the conversation and its sub-agents touched, once per file and verb."""
+        touched: dict[tuple[str, str], FileTouch] = {}
+        for turn in self._all_turns():
+            for touch in turn.files:
+                key = (touch.path, touch.verb)
+                before = touched.get(key, FileTouch(*key))
+                sums = (before.added + touch.added, before.removed + touch.removed)
+                touched[key] = FileTouch(*key, *sums)
+        return list(touched.values())
+
+    @property
+    def commands(self) -> list[str]:
+        """The shell commands of the conversation and its sub-agents."""
+        return [command for turn in self._all_turns() for command in turn.commands]
+
+    def _all_turns(self) -> Iterator[Turn]:
+        yield from self._turns
+        for thread in self._cast.all:
+            yield from thread.turns
+
+    # Sub-agents
+
+    @cached_property
+    def _cast(self) -> Cast:
+        return cast_of(self.transcript, self.agent_files, inline=not self._is_agent)
+
+    @property
+    def agents(self) -> tuple[Thread, ...]:
+        """The sub-agents that the session itself started; each has its own `children`."""
+        return self._cast.roots
+
+    @property
+    def loose_agents(self) -> tuple[Thread, ...]:
+        """Sub-agents that no call could be found for."""
+        return self._cast.loose
+
+    @property
+    def all_agents(self) -> tuple[Thread, ...]:
+        """Every sub-agent, whoever started it."""
+        return self._cast.all
+
+    # What it is, where and when
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What the records say about themselves, gathered in one reading."""
+        return facts_of(self.transcript)
+
+    @cached_property
+    def title(self) -> Title:
+        """What it is called."""
+        return title_of(self.transcript, custom_title=self._custom_title, summaries=self._summaries)
+
+    @property
+    def slug(self) -> str:
+        """The name in words that plans and the like are kept under."""
+        return self.facts.slugs[-1] if self.facts.slugs else ""
+
+    @property
+    def project(self) -> str:
+        """The folder it began in; `cwds` has every one."""
+        return self.facts.cwds[0] if self.facts.cwds else ""
+
+    @property
+    def cwds(self) -> tuple[str, ...]:
+        """Every folder it was in."""
+        return self.facts.cwds
+
+    @property
+    def branch(self) -> str:
+        """The git branch it was last on."""
+        return self.facts.last_branch
+
+    @property
+    def git_branches(self) -> tuple[str, ...]:
+        """Every git branch it was on."""
+        return self.facts.git_branches
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that answered."""
+        return self.facts.models
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """The clients that wrote it."""
+        return self.facts.versions
+
+    @property
+    def entrypoint(self) -> str:
+        """How the client was started, where it says so."""
+        return self.facts.entrypoints[0] if self.facts.entrypoints else ""
+
+    @property
+    def started(self) -> datetime | None:
+        """When its first record was written."""
+        return self.facts.started
+
+    @property
+    def ended(self) -> datetime | None:
+        """When its last record was written."""
+        return self.facts.ended
+
+    def status(self, seconds_since_write: float | None = None) -> Status:
+        """Return how it stands; the age of the file says whether it may still be at work."""
+        return status_of(self._turns, seconds_since_write=seconds_since_write, left=self.facts.left)
+
+    @property
+    def wake(self) -> Step | None:
+        """The step that asked for the session to be woken later, if that is still to come."""
+        last = self._turns[-1].steps if self._turns else ()
+        asked = (step for step in reversed(last) if step.verb == "ScheduleWakeup")
+        return next((step for step in asked if step.state == "ok"), None)
+
+    # Where it comes from
+
+    @property
+    def forked_from(self) -> str:
+        """The session it is a copy of, where the records say so."""
+        return self.facts.forked_from[-1] if self.facts.forked_from else ""
+
+    @property
+    def resumed_from(self) -> tuple[str, ...]:
+        """Other sessions whose records it holds."""
+        return tuple(name for name in self.facts.session_ids if name != self.id)
+
+    @property
+    def continues(self) -> tuple[str, ...]:
+        """Every other session it says it comes from: copied, forked, cleared, resumed."""
+        facts = self.facts
+        names = (*facts.forked_from, *self.resumed_from, *facts.lineage)
+        return tuple(dict.fromkeys(name for name in names if name != self.id))
+
+    # What it cost
+
+    @cached_property
+    def _counter(self) -> Counter:
+        counter = Counter()
+        for node in self.transcript.nodes:
+            counter.add_node(self.transcript, node)
+        for thread in self._cast.all:
+            thread.count(counter)
+        return counter
+
+    @property
+    def usage(self) -> Totals:
+        """The tokens of everything: the conversation, what was abandoned, the sub-agents."""
+        return self._counter.totals()
+
+    @property
+    def usage_by_model(self) -> dict[str, Totals]:
+        """The same by model."""
+        return self._counter.by_model()
+
+    # API messages
+
+    def as_resumed(
+        self, client: str | Client = LATEST, *, prompt: str | None = None
+    ) -> list[ApiMessage]:
+        """Return exactly what that client would send on resume; empty when it would refuse."""
+        if self._misnamed:
+            return []
+        habits = client_for(client) if isinstance(client, str) else client
+        return as_resumed(self.transcript, habits, prompt=prompt) or []
+
+    def messages(self) -> list[ApiMessage]:
+        """Return the conversation as messages the API accepts, as much of it as can be sent."""
+        return valid_messages(self.transcript)
+
+    @property
+    def _misnamed(self) -> bool:
+        """Whether the file bears a session id that no client accepts."""
+        return not is_uuid(self.name) and self.name == self._recorded_id

@@ -1,0 +1,1 @@
+"""What happened, for people: turns and their steps, sub-agents, branches, titles, status, usage."""

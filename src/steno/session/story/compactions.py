@@ -1,0 +1,172 @@
+"""Compactions: where a conversation was summed up, and the way back across such a seam.
+
+The boundary a compaction writes has no parent, so a walk by parents ends there. For the story the
+walk goes on behind it: at the logical parent or, where that is gone, at the record before it in the
+file.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Literal, TypeAlias, cast
+
+import msgspec
+
+from steno.session.nodes import Node
+from steno.session.resume.clients import STENO
+from steno.session.resume.segments import preserved
+from steno.session.resume.walk import Loaded, walk
+from steno.session.transcript import Transcript
+
+__all__ = ["Compaction", "compactions_of", "is_seam", "whole_chain"]
+
+CompactionKind: TypeAlias = Literal["full", "micro"]
+_DIALECT: Final = frozenset(("compact_system", "compact_prelude"))
+_MICRO: Final = "microcompact_boundary"
+_LOOK_AHEAD: Final = 4
+"""How far behind a boundary its summary may stand."""
+
+
+class Compaction(msgspec.Struct, frozen=True, kw_only=True):
+    """One compaction: a seam in the conversation."""
+
+    kind: CompactionKind = "full"
+    boundary: Node
+    summary: Node | None = None
+    trigger: str = ""
+    pre_tokens: int | None = None
+    post_tokens: int | None = None
+    duration: float | None = None
+    """Seconds it took."""
+    kept: tuple[Node, ...] = ()
+    """Older records that stay in view word for word."""
+    logical_parent: Node | None = None
+    """The record the conversation had come to."""
+
+
+class _Numbers(msgspec.Struct, rename="camel"):
+    """What a boundary says about itself; dialects have figures of their own."""
+
+    trigger: str = ""
+    pre_tokens: float | None = None
+    post_tokens: float | None = None
+    tokens_saved: float | None = None
+    duration_ms: float | None = None
+
+
+def whole_chain(transcript: Transcript, loaded: Loaded, leaf: Node) -> list[Node]:
+    """Return the records from the very first to `leaf`, across every compaction."""
+    chain = walk(loaded, leaf, STENO)
+    parts = [chain]
+    seen = {node.uuid for node in chain}
+    while chain and chain[0].is_boundary:
+        before = _before(transcript, loaded, chain[0], seen)
+        if before is None:
+            break
+        chain = [node for node in walk(loaded, before, STENO) if node.uuid not in seen]
+        seen.update(node.uuid for node in chain)
+        parts.append(chain)
+    return [node for part in reversed(parts) for node in part]
+
+
+def _before(
+    transcript: Transcript, loaded: Loaded, boundary: Node, seen: set[str | None]
+) -> Node | None:
+    """Return what the conversation had come to when it was compacted."""
+    logical = loaded.nodes.get(boundary.logical_parent) if boundary.logical_parent else None
+    if logical is not None and logical.uuid not in seen:
+        return logical
+    for place in range(boundary.index - 1, -1, -1):
+        node = transcript.nodes[place]
+        if node.converses and node.uuid not in seen and loaded.nodes.get(node.uuid) is node:
+            return node
+    return None
+
+
+def is_seam(node: Node) -> bool:
+    """Whether the conversation may have been compacted at this record, in any dialect."""
+    return node.is_boundary or node.type in _DIALECT
+
+
+def compactions_of(
+    transcript: Transcript, loaded: Loaded, nodes: list[Node]
+) -> dict[int, Compaction]:
+    """Return the compactions among some records in order, by the index of their boundary."""
+    found: dict[int, Compaction] = {}
+    for place, node in enumerate(nodes):
+        if node.is_boundary:
+            found[node.index] = _full(transcript, loaded, nodes, place)
+        elif node.subtype == _MICRO:
+            found[node.index] = _numbered(transcript, node, "microcompactMetadata", "micro")
+        elif node.type == "compact_system" and _says(transcript, node) == "conversation_compacted":
+            found[node.index] = _numbered(transcript, node, "metadata", "full")
+        elif node.type == "compact_prelude":
+            summary = _next(nodes, place, lambda other: other.type == "compact_recap")
+            made = _numbered(transcript, node, "compactMetadata", "full")
+            found[node.index] = msgspec.structs.replace(made, summary=summary)
+    return found
+
+
+def _full(transcript: Transcript, loaded: Loaded, nodes: list[Node], place: int) -> Compaction:
+    boundary = nodes[place]
+    logical = loaded.nodes.get(boundary.logical_parent) if boundary.logical_parent else None
+    return msgspec.structs.replace(
+        _numbered(transcript, boundary, "compactMetadata", "full"),
+        summary=_next(nodes, place, lambda other: _is_summary(transcript, other)),
+        kept=tuple(preserved(transcript, loaded, boundary)),
+        logical_parent=logical or (nodes[place - 1] if place else None),
+    )
+
+
+def _numbered(transcript: Transcript, node: Node, field: str, kind: CompactionKind) -> Compaction:
+    value: Any = transcript.record(node).fields.get(field)
+    numbers = _numbers(cast("dict[str, Any]", value) if isinstance(value, dict) else {})
+    after = _whole(numbers.post_tokens)
+    before = _whole(numbers.pre_tokens)
+    if after is None and before is not None and numbers.tokens_saved is not None:
+        after = max(0, before - int(numbers.tokens_saved))
+    return Compaction(
+        kind=kind,
+        boundary=node,
+        trigger=numbers.trigger,
+        pre_tokens=before,
+        post_tokens=after,
+        duration=None if numbers.duration_ms is None else numbers.duration_ms / 1000,
+    )
+
+
+def _numbers(fields: dict[str, Any]) -> _Numbers:
+    good: dict[str, Any] = {}
+    for field in msgspec.structs.fields(_Numbers):
+        try:
+            good[field.name] = msgspec.convert(fields[field.encode_name], field.type)
+        except (KeyError, msgspec.MsgspecError):
+            continue
+    return _Numbers(**good)
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _says(transcript: Transcript, node: Node) -> str:
+    return transcript.record(node).text
+
+
+def _is_summary(transcript: Transcript, node: Node) -> bool:
+    return node.type == "user" and bool(transcript.record(node).envelope.is_compact_summary)
+
+
+def _next(nodes: list[Node], place: int, wanted: Callable[[Node], bool]) -> Node | None:
+    """Return the first record shortly behind a place that is what is wanted."""
+    return next(filter(wanted, _behind(nodes, place)), None)
+
+
+def _behind(nodes: list[Node], place: int) -> Iterable[Node]:
+    """Yield the next few records; attachments in between do not count."""
+    left = _LOOK_AHEAD
+    for node in nodes[place + 1 : place + 1 + 4 * _LOOK_AHEAD]:
+        if node.type == "attachment":
+            continue
+        yield node
+        left -= 1
+        if not left:
+            return

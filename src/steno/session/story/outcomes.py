@@ -1,0 +1,393 @@
+"""One line per tool: what it was asked, and what came of it."""
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import msgspec
+
+from steno.format.blocks import Image, ToolResult
+from steno.format.loose import loose
+from steno.format.records import Record
+from steno.session.story.steps import FileTouch, State, one_line
+
+__all__ = ["AGENT_TOOLS", "Outcome", "outcome_of", "subject_of", "touch_of"]
+
+AGENT_TOOLS: Final = frozenset(("Task", "Agent"))
+_MINUS: Final = "\N{MINUS SIGN}"
+_SHORT: Final = 80
+_TAIL: Final = 4000
+_FIELDS: Final[dict[str, tuple[str, ...]]] = {
+    "Agent": ("description", "prompt"),
+    "Bash": ("command",),
+    "BashOutput": ("bash_id", "shell_id"),
+    "CronCreate": ("cron", "prompt"),
+    "Edit": ("file_path",),
+    "EnterWorktree": ("name", "path"),
+    "ExitPlanMode": ("plan",),
+    "ExitWorktree": ("action",),
+    "Glob": ("pattern",),
+    "Grep": ("pattern",),
+    "KillBash": ("shell_id",),
+    "KillShell": ("shell_id",),
+    "LS": ("path",),
+    "Monitor": ("description",),
+    "MultiEdit": ("file_path",),
+    "NotebookEdit": ("notebook_path",),
+    "Read": ("file_path",),
+    "ScheduleWakeup": ("reason", "prompt"),
+    "SlashCommand": ("command",),
+    "Task": ("description", "prompt"),
+    "TaskCreate": ("subject",),
+    "TaskGet": ("taskId",),
+    "TaskOutput": ("task_id",),
+    "TaskStop": ("task_id", "shell_id"),
+    "ToolSearch": ("query",),
+    "WebFetch": ("url",),
+    "WebSearch": ("query",),
+    "Write": ("file_path",),
+}
+_JOINED: Final[dict[str, tuple[str, ...]]] = {
+    "Glob": ("path",),
+    "Grep": ("path", "glob", "type"),
+    "LSP": ("operation", "filePath"),
+    "SendMessage": ("to", "summary"),
+    "Skill": ("skill", "args"),
+    "TaskUpdate": ("taskId", "status"),
+}
+_LIKELY: Final = (
+    "file_path",
+    "path",
+    "command",
+    "query",
+    "pattern",
+    "url",
+    "name",
+    "title",
+    "description",
+    "subject",
+    "prompt",
+    "id",
+)
+_CHANGES: Final = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit"))
+_INTERRUPTED: Final = "[Request interrupted by user"
+_EXIT: Final = re.compile(r"\A(?:Error: )?Exit code (-?\d+)")
+_REFUSED: Final = re.compile(
+    r"User rejected tool use|The user doesn't want to proceed|Permission to use .* has been denied"
+    r"|requested permissions? to .*you haven't granted it"
+)
+_ERROR_TAG: Final = re.compile(r"\A\s*(?:<tool_use_error>|Error: |InputValidationError: )+")
+_ERROR_END: Final = "</tool_use_error>"
+
+Fields = dict[str, Any]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of a call."""
+
+    words: str = ""
+    state: State = "ok"
+    touch: FileTouch | None = None
+
+
+# What was asked
+
+
+def subject_of(tool: str, asked: Fields) -> str:
+    """Return what a call is about, in one line of its own words."""
+    if tool == "TodoWrite":
+        return _count(len(_list(asked.get("todos"))), "item")
+    if tool == "AskUserQuestion":
+        questions = [_fields(item) for item in _list(asked.get("questions"))]
+        return one_line(_text(questions[0].get("question"))) if questions else ""
+    names = _FIELDS.get(tool, ())
+    first = next((text for name in names if (text := _text(asked.get(name)))), "")
+    more = [text for name in _JOINED.get(tool, ()) if (text := _text(asked.get(name)))]
+    if first or more:
+        return one_line(" ".join([*([first] if first else []), *more]))
+    return one_line(_guess(asked))
+
+
+def _guess(asked: Fields) -> str:
+    likely = next((text for name in _LIKELY if (text := _text(asked.get(name)))), "")
+    return likely or next((text for value in asked.values() if (text := _text(value))), "")
+
+
+def touch_of(tool: str, asked: Fields) -> FileTouch | None:
+    """Return the file a call reads or changes, as far as the call alone says it."""
+    path = _text(asked.get("notebook_path" if tool == "NotebookEdit" else "file_path"))
+    if not path or (tool != "Read" and tool not in _CHANGES):
+        return None
+    match tool:
+        case "Edit":
+            added, removed = _replaced(asked)
+        case "MultiEdit":
+            pairs = [_replaced(_fields(edit)) for edit in _list(asked.get("edits"))]
+            added, removed = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+        case "Write":
+            added, removed = _lines(_text(asked.get("content"))), 0
+        case "NotebookEdit":
+            added, removed = _lines(_text(asked.get("new_source"))), 0
+        case _:
+            added = removed = 0
+    return FileTouch(path, tool, added, removed)
+
+
+def _replaced(edit: Fields) -> tuple[int, int]:
+    """Return how many lines a replacement adds and removes, those in common left out."""
+    old = _text(edit.get("old_string")).splitlines()
+    new = _text(edit.get("new_string")).splitlines()
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return len(new) - head - tail, len(old) - head - tail
+
+
+# What came of it
+
+
+def outcome_of(
+    tool: str, block: ToolResult, record: Record, touch: FileTouch | None = None
+) -> Outcome:
+    """Return what came of a call; `touch` is what the call alone said about a file."""
+    # One record may answer several calls; what the client kept is then of no certain call.
+    alone = len(record.tool_results) == 1
+    raw = record.envelope.tool_use_result if alone else b""
+    detail = loose(raw) if raw else None
+    text = block.text
+    refused = _denied(record, text, detail)
+    if refused or block.is_error:
+        return _failure(text, refused=refused)
+    kept = _fields(detail)
+    if kept.get("interrupted") is True:
+        return Outcome("interrupted", "interrupted")
+    touched = _changed(touch, kept) if touch is not None else None
+    reader = _READERS.get(tool, _plain)
+    words = _sizes(touched, kept) if touched and tool in _CHANGES else reader(kept, text, block)
+    return Outcome(words, "ok", touched)
+
+
+def _denied(record: Record, text: str, detail: Any) -> bool:
+    if b'"toolDenialKind"' in record.line:
+        return True
+    said = detail if isinstance(detail, str) else ""
+    return bool(_REFUSED.search(said[:400]) or _REFUSED.match(text[:400]))
+
+
+def _failure(text: str, *, refused: bool) -> Outcome:
+    if refused:
+        return Outcome("denied", "denied")
+    found = _EXIT.match(text)
+    if _INTERRUPTED in text:
+        return Outcome("interrupted", "interrupted")
+    if found:
+        tests = _tests(text)
+        return Outcome(f"exit {found[1]}" + (f", {tests}" if tests else ""), "failed")
+    words = _ERROR_TAG.sub("", text).replace(_ERROR_END, "")
+    return Outcome(one_line(words, _SHORT) or "failed", "failed")
+
+
+def _changed(touch: FileTouch, kept: Fields) -> FileTouch:
+    """Return the touch with the figures of the patch that the client kept."""
+    patch = kept.get("structuredPatch")
+    if touch.verb == "Read" or not isinstance(patch, list):
+        return touch
+    if not patch and kept.get("type") == "create":
+        return touch
+    lines = [
+        line
+        for hunk in cast("list[Any]", patch)
+        for line in _list(_fields(hunk).get("lines"))
+        if isinstance(line, str)
+    ]
+    added = sum(line.startswith("+") for line in lines)
+    removed = sum(line.startswith("-") for line in lines)
+    return FileTouch(touch.path, touch.verb, added, removed)
+
+
+def _sizes(touch: FileTouch, kept: Fields) -> str:
+    if touch.verb == "Write" and (kept.get("type") == "create" or not touch.removed):
+        return f"+{touch.added}"
+    return f"+{touch.added} {_MINUS}{touch.removed}"
+
+
+def _read(kept: Fields, text: str, block: ToolResult) -> str:
+    file = _fields(kept.get("file"))
+    shown, whole = _number(file.get("numLines")), _number(file.get("totalLines"))
+    if shown is not None:
+        more = f" of {whole}" if whole is not None and whole > shown else ""
+        return _count(shown, "line", more)
+    if "cells" in file:
+        return _count(len(_list(file.get("cells"))), "cell")
+    kind = _text(kept.get("type"))
+    if kind and kind != "text":
+        return kind.replace("_", " ")
+    if any(isinstance(part, Image) for part in block.blocks):
+        return "image"
+    return _count(_lines(text), "line")
+
+
+def _bash(kept: Fields, text: str, _block: ToolResult) -> str:
+    if kept.get("backgroundTaskId"):
+        return "in background"
+    tests = _tests(text)
+    if tests:
+        return tests
+    said = _text(kept.get("stdout")) + _text(kept.get("stderr")) if kept else text
+    lines = _lines(said.strip("\n"))
+    meaning = _text(kept.get("returnCodeInterpretation"))
+    return meaning or (_count(lines, "line") if lines else "no output")
+
+
+def _grep(kept: Fields, text: str, _block: ToolResult) -> str:
+    mode = _text(kept.get("mode"))
+    files, lines = _number(kept.get("numFiles")), _number(kept.get("numLines"))
+    if mode == "content" and lines is not None:
+        return _count(lines, "match", none="no matches")
+    matches = _number(kept.get("numMatches"))
+    if mode == "count" and matches is not None:
+        return _count(matches, "match", none="no matches")
+    if files is not None:
+        return _count(files, "file", none="no matches")
+    return _count(_lines(text), "line")
+
+
+def _glob(kept: Fields, text: str, _block: ToolResult) -> str:
+    files = _number(kept.get("numFiles"))
+    return _count(_lines(text) if files is None else files, "file", none="no files")
+
+
+def _fetch(kept: Fields, text: str, block: ToolResult) -> str:
+    code, size = _number(kept.get("code")), _number(kept.get("bytes"))
+    if code is None:
+        return _plain(kept, text, block)
+    return f"{code}, {size / 1000:.0f} kB" if size is not None else str(code)
+
+
+def _search(kept: Fields, text: str, block: ToolResult) -> str:
+    results = kept.get("results")
+    if not isinstance(results, list):
+        return _plain(kept, text, block)
+    found = [len(_list(_fields(item).get("content"))) for item in cast("list[Any]", results)]
+    return _count(sum(found), "result", none="no results")
+
+
+def _agent(kept: Fields, text: str, _block: ToolResult) -> str:
+    if kept.get("isAsync") is True:
+        return "in background"
+    calls = _number(kept.get("totalToolUseCount"))
+    return _count(calls, "step") if calls is not None else one_line(text, _SHORT)
+
+
+def _todo(kept: Fields, _said: str, _block: ToolResult) -> str:
+    todos = [_fields(item) for item in _list(kept.get("newTodos"))]
+    done = sum(todo.get("status") == "completed" for todo in todos)
+    return f"{done} of {len(todos)} done" if todos else ""
+
+
+def _answers(kept: Fields, text: str, _block: ToolResult) -> str:
+    answers = [_text(answer) for answer in _fields(kept.get("answers")).values()]
+    return one_line("; ".join(answers) if answers else text, _SHORT)
+
+
+def _tool_search(kept: Fields, text: str, block: ToolResult) -> str:
+    matches = kept.get("matches")
+    if not isinstance(matches, list):
+        return _plain(kept, text, block)
+    return _count(len(cast("list[Any]", matches)), "tool", none="no tools")
+
+
+def _nothing(_kept: Fields, _said: str, _block: ToolResult) -> str:
+    return ""
+
+
+def _plain(_kept: Fields, text: str, block: ToolResult) -> str:
+    words = text.strip()
+    if "\n" in words:
+        return _count(_lines(words), "line")
+    if not words and any(isinstance(part, Image) for part in block.blocks):
+        return "image"
+    return one_line(words, _SHORT)
+
+
+_READERS: Final[dict[str, Callable[[Fields, str, ToolResult], str]]] = {
+    "Agent": _agent,
+    "AskUserQuestion": _answers,
+    "Bash": _bash,
+    "Glob": _glob,
+    "Grep": _grep,
+    "Read": _read,
+    "Skill": _nothing,
+    "Task": _agent,
+    "TodoWrite": _todo,
+    "ToolSearch": _tool_search,
+    "WebFetch": _fetch,
+    "WebSearch": _search,
+}
+
+
+# Test runners
+
+_RUNNERS: Final = (
+    re.compile(r"=+ (?P<words>[^=\n]*\b(?:passed|failed|errors?)\b[^=\n]*?) in [\d.:]+ ?s"),
+    re.compile(r"^(?P<words>\d+ (?:passed|failed|errors?)\b[^\n]*?) in [\d.:]+ ?s", re.MULTILINE),
+    re.compile(r"^test result: \w+\. (?P<words>\d+ passed; \d+ failed)", re.MULTILINE),
+    re.compile(r"^\s*Tests:\s+(?P<words>[^\n]*\b(?:passed|failed)\b[^\n]*)", re.MULTILINE),
+    re.compile(r"^\s*Tests\s+(?P<words>\d+ (?:passed|failed)[^\n(]*)", re.MULTILINE),
+    re.compile(r"^\s*(?P<words>\d+ passing\b[^\n(]*)", re.MULTILINE),
+    re.compile(r"^(?P<words>Ran \d+ tests?) in [\d.]+s\s+(?P<end>OK|FAILED[^\n]*)", re.MULTILINE),
+)
+
+
+def _tests(text: str) -> str:
+    """Return what a test runner says at the end of its output, or nothing."""
+    tail = text[-_TAIL:]
+    for runner in _RUNNERS:
+        said = list(runner.finditer(tail))
+        if said:
+            found = said[-1]
+            end = found.groupdict().get("end")
+            return one_line(f"{found['words'].strip()}{f', {end}' if end else ''}", _SHORT)
+    return ""
+
+
+# Values that may be anything
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
+
+
+def _number(value: Any) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if abs(value) < 1 << 53 else None
+
+
+def _fields(value: Any) -> Fields:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _lines(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n")) if text else 0
+
+
+def _count(number: int, noun: str, of: str = "", *, none: str = "") -> str:
+    """Return a number with its noun.
+
+    >>> _count(1, "line"), _count(2, "match")
+    ('1 line', '2 matches')
+    """
+    if not number and none:
+        return none
+    plural = noun if number == 1 and not of else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    return f"{number}{of} {plural}"

@@ -1,0 +1,170 @@
+"""A turn in the making: records come in one by one, steps and an answer come out."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, Literal
+
+from steno.session.story.compactions import Compaction
+from steno.session.story.prompts import Prompt
+from steno.session.story.steps import Draft, FileTouch, Step, one_line
+from steno.session.story.usage import Counter
+
+if TYPE_CHECKING:
+    from steno.session.nodes import Node
+
+__all__ = ["Scene"]
+
+_SILENT: Final = frozenset(("note", "hook", "thought"))
+"""Kinds that do not come between the words of an answer."""
+_FAINT: Final = frozenset(("command", "summary", "notification", "fork"))
+"""Prompts that make a turn only when something comes of them."""
+Work = Literal["", "prompt", "words", "call", "result", "end"]
+
+
+class Scene:
+    """Everything about one turn, while it is read."""
+
+    def __init__(self, compaction: Compaction | None = None) -> None:
+        self.compaction = compaction
+        self.prompt: Prompt | None = None
+        self.nodes: list[Node] = []
+        self.drafts: list[Draft] = []
+        self.counter = Counter()
+        self.answered = False
+        self.interrupted = False
+        self.seconds: float | None = None
+        self.started: datetime | None = None
+        self.ended: datetime | None = None
+        self.last: Work = ""
+        self.output: tuple[Node, str] | None = None
+        self.trail = 0
+        """How many of the last records only introduce what comes next."""
+        self._prompt_at = 0
+
+    # Beginning
+
+    @property
+    def is_faint(self) -> bool:
+        """Whether nothing has come of it yet, so that the next prompt may take it over."""
+        faint = self.prompt is None or self.prompt.origin in _FAINT
+        return faint and not self.answered
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing was asked of the model: a local command, a shell escape."""
+        shell = self.prompt is not None and self.prompt.origin == "shell"
+        return (shell and not self.answered) or self.is_faint
+
+    def begin(self, prompt: Prompt) -> None:
+        """Put a prompt at its head; one that nothing came of becomes a note."""
+        self.demote()
+        self.prompt = prompt
+        self.started = prompt.time
+        self.ended = None
+        self.last = "prompt"
+        self._prompt_at = len(self.drafts)
+
+    def demote(self) -> None:
+        """Make a note of a command that led to no answer."""
+        prompt = self.prompt
+        self.prompt = None
+        if prompt is None or prompt.origin == "summary":
+            return
+        if prompt.origin == "command":
+            draft = Draft("note", prompt.name, prompt.text.removeprefix(prompt.name).strip())
+        else:
+            draft = Draft("note", "Notification", one_line(prompt.text))
+        draft.call, draft.started = prompt.node, prompt.time
+        if self.output is not None:
+            draft.result, draft.outcome = self.output[0], one_line(self.output[1], 80)
+            self.output = None
+        self.drafts.insert(self._prompt_at, draft)
+
+    def take_over(self, other: "Scene") -> None:
+        """Append another scene that turned out to be no turn of its own."""
+        other.demote()
+        self.nodes += other.nodes
+        self.drafts += other.drafts
+        self.interrupted = self.interrupted or other.interrupted
+
+    def hand_over(self, other: "Scene") -> None:
+        """Give the records that only introduce the next turn to it."""
+        if self.trail:
+            other.nodes, self.nodes = self.nodes[-self.trail :], self.nodes[: -self.trail]
+            other.drafts, self.drafts = self.drafts[-self.trail :], self.drafts[: -self.trail]
+            self.trail = 0
+
+    # Middle
+
+    def add(self, draft: Draft, time: datetime | None) -> Draft:
+        """Append a step."""
+        draft.started = time
+        self.drafts.append(draft)
+        return draft
+
+    def work(self, kind: Work, time: datetime | None) -> None:
+        """Note that work was done: the turn lasts at least until now."""
+        self.last = kind
+        if time is None:
+            return
+        self.started = self.started or time
+        if self.ended is None or time > self.ended:
+            self.ended = time
+
+    def last_error(self) -> Draft | None:
+        """Return the error that has just happened, if nothing came after it."""
+        last = self.drafts[-1] if self.drafts else None
+        return last if last is not None and last.kind == "error" else None
+
+    # End
+
+    def finish(self, *, final: bool) -> tuple[tuple[Step, ...], str]:
+        """Return the steps and the answer; `final` when no turn comes behind it."""
+        self._show_output()
+        for draft in self.drafts:
+            if draft.state == "open" and (self.interrupted or not final):
+                draft.state = "interrupted"
+        answer = self._answer()
+        spoken = {id(draft) for draft in answer}
+        counted: set[str] = set()
+        made: list[Step] = []
+        for draft in self.drafts:
+            if id(draft) in spoken:
+                continue
+            tokens = None
+            if draft.message_id and draft.message_id not in counted:
+                counted.add(draft.message_id)
+                tokens = self.counter.output_of(draft.message_id)
+            made.append(draft.step(tokens))
+        return tuple(made), "\n\n".join(draft.text for draft in answer)
+
+    def _show_output(self) -> None:
+        if self.output is None:
+            return
+        node, text = self.output
+        draft = Draft("note", "Output", one_line(text), call=node)
+        self.drafts.insert(self._prompt_at, draft)
+        self.output = None
+
+    def _answer(self) -> list[Draft]:
+        """Return the words behind the last thing that was done."""
+        answer: list[Draft] = []
+        for draft in reversed(self.drafts):
+            if draft.kind == "words":
+                answer.append(draft)
+            elif draft.kind not in _SILENT and draft.kind != "error":
+                break
+        return answer[::-1]
+
+    def files(self) -> tuple[FileTouch, ...]:
+        """Return the files that were touched, once per file and verb."""
+        touched: dict[tuple[str, str], FileTouch] = {}
+        for draft in self.drafts:
+            touch = draft.touch
+            if touch is None or draft.state != "ok":
+                continue
+            key = (touch.path, touch.verb)
+            before = touched.get(key, FileTouch(*key))
+            touched[key] = FileTouch(
+                *key, before.added + touch.added, before.removed + touch.removed
+            )
+        return tuple(touched.values())

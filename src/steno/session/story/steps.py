@@ -1,0 +1,150 @@
+"""A step: one line of what happened inside a turn."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
+
+from steno.session.nodes import Node
+
+if TYPE_CHECKING:
+    from steno.session.story.threads import Thread
+
+__all__ = ["Draft", "FileTouch", "Kind", "State", "Step", "one_line"]
+
+Kind: TypeAlias = Literal[
+    "tool", "agent", "thought", "words", "queued", "hook", "error", "note", "unknown"
+]
+"""tool     a tool call and its result
+agent    a sub-agent's work, or its report
+thought  reasoning
+words    what the model said between two tool calls
+queued   what a person said meanwhile
+hook     a hook that ran
+error    the API refused, or was tried again
+note     reminders, local commands, notices: shown on demand
+unknown  a kind of record or block this version does not know
+"""
+State: TypeAlias = Literal["ok", "failed", "denied", "open", "interrupted"]
+_LONGEST = 500
+
+
+class FileTouch(msgspec.Struct, frozen=True):
+    """A file that was read or changed."""
+
+    path: str
+    verb: str
+    added: int = 0
+    removed: int = 0
+
+    @property
+    def changes(self) -> bool:
+        """Whether the file was changed, not only read."""
+        return self.verb != "Read"
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that happened in a turn, in the words of a list."""
+
+    kind: Kind
+    verb: str
+    subject: str = ""
+    outcome: str = ""
+    state: State = "ok"
+    started: datetime | None = None
+    ended: datetime | None = None
+    duration: float | None = None
+    """Seconds from the call to its result."""
+    tokens: int | None = None
+    """Output tokens of the response it came from; only on the first step of that response."""
+    call: Node | None = None
+    """The record it begins with."""
+    result: Node | None = None
+    call_id: str = ""
+    agent: "Thread | None" = None
+    touch: FileTouch | None = None
+    command: str = ""
+    """The whole shell command, where it is one."""
+    retries: int = 0
+
+
+class Draft:
+    """A step in the making: a tool's result may come much later than its call."""
+
+    __slots__ = (
+        "agent",
+        "call",
+        "call_id",
+        "command",
+        "ended",
+        "kind",
+        "message_id",
+        "outcome",
+        "result",
+        "retries",
+        "started",
+        "state",
+        "subject",
+        "text",
+        "touch",
+        "verb",
+    )
+
+    def __init__(
+        self, kind: Kind, verb: str, subject: str = "", *, call: Node | None = None
+    ) -> None:
+        self.kind: Kind = kind
+        self.verb = verb
+        self.subject = subject
+        self.outcome = ""
+        self.state: State = "ok"
+        self.started: datetime | None = None
+        self.ended: datetime | None = None
+        self.call = call
+        self.result: Node | None = None
+        self.call_id = ""
+        self.agent: Thread | None = None
+        self.touch: FileTouch | None = None
+        self.command = ""
+        self.retries = 0
+        self.message_id = ""
+        self.text = ""
+
+    def step(self, tokens: int | None = None) -> Step:
+        """Return the finished step."""
+        return Step(
+            kind=self.kind,
+            verb=self.verb,
+            subject=self.subject,
+            outcome=self.outcome,
+            state=self.state,
+            started=self.started,
+            ended=self.ended,
+            duration=self._seconds(),
+            tokens=tokens,
+            call=self.call,
+            result=self.result,
+            call_id=self.call_id,
+            agent=self.agent,
+            touch=self.touch if self.state in ("ok", "open") else None,
+            command=self.command,
+            retries=self.retries,
+        )
+
+    def _seconds(self) -> float | None:
+        if self.started is None or self.ended is None:
+            return None
+        return max(0.0, (self.ended - self.started).total_seconds())
+
+
+def one_line(text: str, longest: int = _LONGEST) -> str:
+    r"""Return the first line that says something, cut if need be.
+
+    >>> one_line("\n  make test\nmake lint")
+    'make test …'
+    """
+    lines = text.strip().split("\n", 1)
+    line = lines[0].strip()
+    if len(line) > longest:
+        return f"{line[: longest - 1]}…"
+    return f"{line} …" if len(lines) > 1 else line

@@ -1,0 +1,358 @@
+"""Records → steps: what each kind of record adds to the turn it stands in."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import msgspec
+
+from steno.format.blocks import (
+    Block,
+    RedactedThinking,
+    ServerToolUse,
+    Text,
+    Thinking,
+    ToolResult,
+    ToolUse,
+    read_blocks,
+)
+from steno.format.envelope import fill
+from steno.format.loose import loose
+from steno.format.records import Record
+from steno.session.nodes import Node
+from steno.session.story.outcomes import AGENT_TOOLS, outcome_of, subject_of, touch_of
+from steno.session.story.prompts import Origin, inside, tagged, words_of
+from steno.session.story.scenes import Scene
+from steno.session.story.steps import Draft, one_line
+from steno.session.story.usage import SYNTHETIC
+
+if TYPE_CHECKING:
+    from steno.session.story.threads import Thread
+
+__all__ = ["Teller"]
+
+_CALLS: Final = (ToolUse, ServerToolUse)
+_NOTES: Final[dict[str, str]] = {
+    "meta": "Note",
+    "summary": "Summary",
+    "output": "Output",
+    "hook": "Hook",
+    "interrupt": "Interrupted",
+}
+_QUIET_SYSTEM: Final = frozenset(("turn_duration", "compact_boundary"))
+_CAVEATS: Final = ("<local-command-caveat>", "Caveat:")
+
+
+class _Attached(msgspec.Struct, rename="camel"):
+    """What is wanted of an attachment, or of a progress record's data."""
+
+    type: str = ""
+    hook_name: str = ""
+    hook_event: str = ""
+    command: str = ""
+    exit_code: float | None = None
+    command_mode: str = ""
+    filename: str = ""
+    display_path: str = ""
+    path: str = ""
+    prompt: Any = None
+
+
+class _ErrorDetail(msgspec.Struct, rename="camel"):
+    formatted: str = ""
+    message: str = ""
+    status: float | None = None
+
+
+class _System(msgspec.Struct, rename="camel"):
+    """What is wanted of a system record."""
+
+    subtype: str = ""
+    content: str = ""
+    duration_ms: float | None = None
+    error: _ErrorDetail | None = None
+    hook_infos: list[Any] = []
+    hook_errors: list[Any] = []
+    stop_reason: str = ""
+
+
+class Teller:
+    """Reads records into scenes; calls stay open across turns until their results come."""
+
+    def __init__(self, agents: Mapping[str, "Thread"]) -> None:
+        self._agents = agents
+        self._calls: dict[str, Draft] = {}
+
+    # The model
+
+    def assistant(self, scene: Scene, record: Record, node: Node) -> None:
+        """Take in a line of a response."""
+        if node.model == SYNTHETIC or record.envelope.is_api_error_message:
+            self._synthetic(scene, record, node)
+            return
+        scene.answered = True
+        scene.counter.add(record)
+        self._recovered(scene)
+        for block in record.blocks:
+            self._block(scene, record, node, block)
+        if b'"isAbortedMidStream":true' in record.line:
+            scene.interrupted = True
+
+    def _block(self, scene: Scene, record: Record, node: Node, block: Block) -> None:
+        if isinstance(block, _CALLS):
+            draft = self._call(scene, record, node, block)
+            scene.work("call", record.time)
+        elif isinstance(block, Text):
+            if not block.text.strip():
+                return
+            draft = scene.add(Draft("words", "Said", one_line(block.text), call=node), record.time)
+            draft.text = block.text
+            cut = record.message is not None and record.message.stop_reason == "tool_use"
+            scene.work("call" if cut else "words", record.time)
+        elif isinstance(block, Thinking | RedactedThinking):
+            thought = block.thinking if isinstance(block, Thinking) else ""
+            draft = scene.add(
+                Draft("thought", "Thought", one_line(thought), call=node), record.time
+            )
+            scene.work("call", record.time)
+        else:
+            draft = scene.add(Draft("unknown", block.type or "block", call=node), record.time)
+            scene.work("words", record.time)
+        draft.message_id = node.message_id or record.envelope.request_id or node.uuid or ""
+
+    def _call(
+        self, scene: Scene, record: Record, node: Node, block: ToolUse | ServerToolUse
+    ) -> Draft:
+        asked = block.input
+        draft = self._calls.get(block.id) if block.id else None
+        if draft is None or draft.call is not None:
+            draft = scene.add(Draft("tool", ""), record.time)
+            draft.state = "ok" if isinstance(block, ServerToolUse) else "open"
+            if block.id:
+                self._calls.setdefault(block.id, draft)
+        draft.call, draft.call_id, draft.started = node, block.id, record.time
+        draft.verb = one_line(block.name) or "tool"
+        draft.subject = subject_of(block.name, asked)
+        draft.touch = touch_of(block.name, asked)
+        draft.agent = self._agents.get(block.id)
+        if block.name == "Bash":
+            command = asked.get("command")
+            draft.command = command if isinstance(command, str) else ""
+        if block.name in AGENT_TOOLS or draft.agent is not None:
+            draft.kind = "agent"
+            kind = asked.get("subagent_type")
+            named = draft.agent.kind if draft.agent is not None else ""
+            draft.verb = (kind if isinstance(kind, str) else "") or named or draft.verb
+        return draft
+
+    def _synthetic(self, scene: Scene, record: Record, node: Node) -> None:
+        """Take in what the client said in the model's name: mostly that something failed."""
+        if not record.envelope.is_api_error_message:
+            scene.add(Draft("note", "Note", one_line(record.text), call=node), record.time)
+            return
+        draft = scene.last_error() or scene.add(Draft("error", "API error"), record.time)
+        draft.subject = one_line(record.text)
+        draft.call, draft.state = node, "failed"
+        scene.answered = True
+        scene.work("end", record.time)
+
+    def _recovered(self, scene: Scene) -> None:
+        for draft in reversed(scene.drafts):
+            if draft.kind == "error" and draft.retries:
+                draft.state = "ok"
+            if draft.kind not in ("note", "hook", "error"):
+                return
+
+    # Results
+
+    def results(self, scene: Scene, record: Record, node: Node) -> None:
+        """Take in tool results, and what else stands beside them."""
+        for block in record.blocks:
+            if isinstance(block, ToolResult):
+                self._result(scene, record, node, block)
+            elif isinstance(block, Text):
+                self._aside(scene, record, node, block.text)
+        scene.work("result", record.time)
+
+    def _result(self, scene: Scene, record: Record, node: Node, block: ToolResult) -> None:
+        draft = self._calls.get(block.tool_use_id)
+        if draft is None:
+            draft = scene.add(Draft("tool", "Result"), record.time)
+            draft.call_id = block.tool_use_id
+            self._calls[block.tool_use_id] = draft
+        elif draft.result is not None:
+            return
+        tool = "Agent" if draft.kind == "agent" else draft.verb
+        outcome = outcome_of(tool, block, record, draft.touch)
+        draft.outcome, draft.state = outcome.words, outcome.state
+        draft.touch = outcome.touch
+        draft.result, draft.ended = node, record.time
+
+    def _aside(self, scene: Scene, record: Record, node: Node, text: str) -> None:
+        origin = tagged(text)
+        if origin == "interrupt":
+            scene.interrupted = True
+            self.mark(scene, record, node, "interrupt", text)
+        elif text.lstrip().startswith("<system-reminder>"):
+            self.mark(scene, record, node, "meta", text)
+        elif text.strip():
+            scene.add(Draft("queued", "Said", one_line(text), call=node), record.time)
+
+    # Users that are nobody
+
+    def user(self, scene: Scene, record: Record, node: Node, origin: Origin) -> None:
+        """Take in a user record that begins no turn."""
+        text = words_of(record) or record.text
+        if origin == "interrupt":
+            scene.interrupted = True
+            scene.work("end", record.time)
+        waits = scene.prompt is not None and scene.prompt.origin in ("command", "shell")
+        if origin == "output" and waits and not scene.answered and scene.output is None:
+            scene.output = (node, _printed(text))
+            return
+        self.mark(scene, record, node, origin, text)
+        introduces = record.text.startswith(_CAVEATS) or b'"turnCompanion":true' in record.line
+        if origin == "meta" and introduces and b'"sourceToolUseID"' not in record.line:
+            scene.trail += 1
+
+    def mark(self, scene: Scene, record: Record, node: Node, origin: Origin, text: str) -> None:
+        """Leave a note of a record."""
+        said = _printed(text) if origin == "output" else text
+        draft = scene.add(Draft("note", _NOTES.get(origin, "Note"), one_line(said)), record.time)
+        draft.call = node
+        if origin == "hook":
+            draft.kind = "hook"
+        if origin == "interrupt":
+            draft.state = "interrupted"
+
+    # What is no message
+
+    def other(self, scene: Scene, record: Record, node: Node) -> None:
+        """Take in an attachment, a system record, a link, or something nobody has seen yet."""
+        match record.type:
+            case "attachment":
+                self._attachment(scene, record, node)
+            case "system":
+                self._system(scene, record, node)
+            case "progress":
+                data = _read(record.envelope.data, _Attached)
+                if data.type == "hook_progress":
+                    self._hook(scene, record, node, data)
+            case "queue-operation":
+                text = _words(loose(record.envelope.content) if record.envelope.content else "")
+                scene.add(Draft("queued", "Queued", one_line(text), call=node), record.time)
+            case kind:
+                said = one_line(record.text)
+                scene.add(Draft("unknown", kind or "record", said, call=node), record.time)
+
+    def _attachment(self, scene: Scene, record: Record, node: Node) -> None:
+        data = _read(record.envelope.attachment, _Attached)
+        if data.type.startswith("hook_"):
+            self._hook(scene, record, node, data)
+        elif data.type == "queued_command":
+            self._queued(scene, record, node, data)
+        else:
+            subject = data.display_path or data.filename or data.path
+            verb = data.type.replace("_", " ") or "attachment"
+            scene.add(Draft("note", verb, one_line(subject), call=node), record.time)
+
+    def _queued(self, scene: Scene, record: Record, node: Node, data: _Attached) -> None:
+        text = _words(data.prompt)
+        if data.command_mode != "task-notification" and tagged(text) != "notification":
+            scene.add(Draft("queued", "Queued", one_line(text), call=node), record.time)
+            return
+        summary = inside(text, "summary") or text
+        draft = scene.add(Draft("note", "Notification", one_line(summary), call=node), record.time)
+        names = (inside(text, "tool-use-id"), inside(text, "task-id"))
+        draft.agent = next((self._agents[name] for name in names if name in self._agents), None)
+        draft.kind = "note" if draft.agent is None else "agent"
+
+    def _hook(self, scene: Scene, record: Record, node: Node, data: _Attached) -> None:
+        verb = data.hook_name or data.hook_event or "Hook"
+        draft = scene.add(Draft("hook", one_line(verb), one_line(data.command)), record.time)
+        draft.call = node
+        if data.exit_code:
+            draft.outcome = f"exit {data.exit_code:.0f}"
+        if data.type.endswith("_error"):
+            draft.state = "failed"
+            draft.outcome = draft.outcome or "blocked" * (data.type == "hook_blocking_error")
+
+    def _system(self, scene: Scene, record: Record, node: Node) -> None:
+        data = _read(record.line, _System)
+        match data.subtype:
+            case "turn_duration":
+                if data.duration_ms is not None:
+                    scene.seconds = max(0.0, data.duration_ms / 1000)
+                scene.last = "end" if scene.last == "words" else scene.last
+            case "api_error":
+                self._retry(scene, record, node, data)
+            case "stop_hook_summary":
+                self._stopped(scene, record, node, data)
+            case "local_command":
+                self._local(scene, record, node, data.content)
+            case subtype if subtype not in _QUIET_SYSTEM:
+                verb = subtype.replace("_", " ").capitalize() or "System"
+                said = one_line(data.content or record.text)
+                scene.add(Draft("note", verb, said, call=node), record.time)
+            case _:
+                return
+
+    def _stopped(self, scene: Scene, record: Record, node: Node, data: _System) -> None:
+        """Take in the summary of the hooks that ran at the end; each may have its own record."""
+        last = scene.drafts[-1] if scene.drafts else None
+        if last is None or last.kind != "hook" or not last.verb.startswith("Stop"):
+            last = scene.add(Draft("hook", "Stop", _hooks(data), call=node), record.time)
+        last.result = node
+        if data.hook_errors:
+            last.state = "failed"
+            last.outcome = one_line(_words(data.hook_errors[0]), 80) or last.outcome
+
+    def _retry(self, scene: Scene, record: Record, node: Node, data: _System) -> None:
+        error = data.error or _ErrorDetail()
+        draft = scene.last_error() or scene.add(Draft("error", "API error"), record.time)
+        draft.retries += 1
+        status = f"{error.status:.0f}" if error.status is not None else ""
+        draft.subject = one_line(error.message or error.formatted or status) or draft.subject
+        draft.outcome = "1 retry" if draft.retries == 1 else f"{draft.retries} retries"
+        draft.call, draft.state = draft.call or node, "failed"
+        draft.ended = record.time
+        scene.work("result", record.time)
+
+    def _local(self, scene: Scene, record: Record, node: Node, content: str) -> None:
+        if tagged(content) == "command":
+            name = inside(content, "command-name")
+            args = one_line(inside(content, "command-args"))
+            scene.add(Draft("note", name or "Command", args, call=node), record.time)
+            return
+        last = scene.drafts[-1] if scene.drafts else None
+        said = one_line(_printed(content), 80)
+        if last is not None and last.verb.startswith("/") and last.result is None:
+            last.result, last.outcome = node, said
+        else:
+            scene.add(Draft("note", "Output", said, call=node), record.time)
+
+
+def _read(raw: bytes | msgspec.Raw, shape: type[Any]) -> Any:
+    """Return the fields that are wanted; those of an odd type are left out."""
+    if not raw:
+        return shape()
+    try:
+        return msgspec.json.decode(raw, type=shape)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        value = loose(raw)
+    return fill(shape, cast("dict[str, Any]", value)) if isinstance(value, dict) else shape()
+
+
+def _words(value: Any) -> str:
+    """Return the words of a value that may be text or blocks."""
+    return "\n\n".join(part.text for part in read_blocks(value) if isinstance(part, Text))
+
+
+def _hooks(data: _System) -> str:
+    infos = [cast("dict[str, Any]", info) for info in data.hook_infos if isinstance(info, dict)]
+    return one_line(", ".join(str(info.get("command", "")) for info in infos))
+
+
+def _printed(text: str) -> str:
+    """Return what a command printed, without the tags."""
+    tags = ("local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr")
+    return "\n".join(said for tag in tags if (said := inside(text, tag)))

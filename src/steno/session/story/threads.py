@@ -1,0 +1,305 @@
+"""Sub-agents: whose work they are, and what they did.
+
+They lie in three places: inside the main file (1.0), beside it (2.0), and in a folder of the
+session (2.1). Which call started one is told, in this order, by the result of the call, by its own
+`.meta.json`, by the notification it sent, by the progress the client noted, by its prompt, and for
+those inside the main file by their order.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from steno.format.sidecars import AgentMeta
+from steno.session.nodes import Node
+from steno.session.story.spawns import Clues, Spawn, clues_in
+from steno.session.story.titles import first_prompt
+from steno.session.story.usage import Counter, Totals
+from steno.session.transcript import Transcript
+
+if TYPE_CHECKING:
+    from steno.session.story.steps import Step
+    from steno.session.story.turns import Turn
+
+__all__ = ["AgentFile", "Cast", "Thread", "agent_nodes", "cast_of"]
+
+WARMUP: Final = "Warmup"
+
+
+class AgentFile(msgspec.Struct, frozen=True):
+    """A sub-agent's own transcript, as the store found it."""
+
+    agent_id: str
+    transcript: Transcript
+    meta: AgentMeta | None = None
+    path: str = ""
+
+
+class Thread:
+    """One sub-agent."""
+
+    def __init__(
+        self,
+        transcript: Transcript,
+        nodes: Sequence[Node],
+        *,
+        agent_id: str = "",
+        meta: AgentMeta | None = None,
+        path: str = "",
+    ) -> None:
+        self.transcript = transcript
+        self.nodes = tuple(nodes)
+        self.agent_id = agent_id
+        self.meta = meta
+        self.path = path
+        self.spawn: Spawn | None = None
+        self.parent: Thread | None = None
+        self.children: tuple[Thread, ...] = ()
+        self.depth = 1
+        self.notification: Node | None = None
+        self.reported = ""
+        self._agents: Mapping[str, Thread] = {}
+
+    def __repr__(self) -> str:
+        return f"<Thread {self.agent_id or '(inline)'} {self.kind}>"
+
+    @property
+    def inline(self) -> bool:
+        """Whether it lies inside the main file."""
+        return not self.path
+
+    @property
+    def kind(self) -> str:
+        """What sort of agent it is."""
+        said = self.spawn.kind if self.spawn else ""
+        return said or (self.meta.agent_type if self.meta else "")
+
+    @property
+    def description(self) -> str:
+        """What it was started for, in a few words."""
+        said = self.spawn.description if self.spawn else ""
+        return said or (self.meta.description if self.meta else "")
+
+    @cached_property
+    def prompt(self) -> str:
+        """What it was told."""
+        return first_prompt(self.transcript, self.nodes, agent=True)
+
+    @property
+    def warmup(self) -> bool:
+        """Whether it is one of the idle agents that 2.0 starts with every session."""
+        return self.prompt.strip() == WARMUP
+
+    @property
+    def call_id(self) -> str:
+        """The tool call that started it."""
+        return self.spawn.call_id if self.spawn else ""
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether it worked in the background and reported later."""
+        return self.notification is not None or (self.spawn is not None and self.spawn.background)
+
+    @property
+    def status(self) -> str:
+        """What was last heard of it: completed, failed, killed, running, or unknown."""
+        if self.reported:
+            return self.reported
+        if self.spawn is not None and self.spawn.status not in ("", "async_launched"):
+            return self.spawn.status
+        if self.meta is not None and self.meta.finished:
+            return "completed"
+        last = next((node for node in reversed(self.nodes) if node.is_message), None)
+        if last is not None and last.type == "assistant" and not last.uses:
+            return "completed"
+        return "running" if self.spawn is not None and not self.spawn.result else "unknown"
+
+    @cached_property
+    def turns(self) -> "list[Turn]":
+        """What it did."""
+        from steno.session.story.turns import tell
+
+        return tell(self.transcript, self.nodes, agents=self._agents, agent=True)
+
+    @property
+    def steps(self) -> "tuple[Step, ...]":
+        """Every step of it."""
+        return tuple(step for turn in self.turns for step in turn.steps)
+
+    @property
+    def report(self) -> str:
+        """Its last words."""
+        return self.turns[-1].answer if self.turns else ""
+
+    @cached_property
+    def usage(self) -> Totals:
+        """What it cost, without the agents it started itself."""
+        counter = Counter()
+        self.count(counter)
+        return counter.totals()
+
+    def count(self, counter: Counter) -> None:
+        """Add its token figures to a count."""
+        for node in self.nodes:
+            counter.add_node(self.transcript, node)
+
+    def join(self, agents: Mapping[str, "Thread"]) -> None:
+        """Let it know the agents it may have started."""
+        self._agents = agents
+
+    def family(self) -> "Iterator[Thread]":
+        """Yield it and all below it."""
+        stack: list[Thread] = [self]
+        while stack:
+            thread = stack.pop()
+            yield thread
+            stack.extend(reversed(thread.children))
+
+
+class Cast:
+    """All sub-agents of a session."""
+
+    def __init__(self, threads: list[Thread]) -> None:
+        self.all = tuple(threads)
+        self.roots = tuple(t for t in threads if t.spawn is not None and t.parent is None)
+        self.loose = tuple(t for t in threads if t.spawn is None)
+        self.by_name: dict[str, Thread] = {}
+        for thread in threads:
+            for name in (thread.agent_id, thread.call_id):
+                if name:
+                    self.by_name.setdefault(name, thread)
+            thread.join(self.by_name)
+
+
+def cast_of(transcript: Transcript, files: Sequence[AgentFile], *, inline: bool = True) -> Cast:
+    """Return the sub-agents of a session, each tied to the call that started it."""
+    threads = [
+        Thread(
+            file.transcript,
+            agent_nodes(file.transcript),
+            agent_id=file.agent_id,
+            meta=file.meta,
+            path=file.path or file.agent_id,
+        )
+        for file in files
+    ]
+    if inline:
+        threads += _inline(transcript, {thread.agent_id for thread in threads})
+    if not threads:
+        return Cast([])
+    sources: list[tuple[Thread | None, Transcript]] = [(None, transcript)]
+    sources += [(thread, thread.transcript) for thread in threads if not thread.inline]
+    clues = [(owner, clues_in(source)) for owner, source in sources]
+    _tie(threads, clues)
+    _plant(threads)
+    return Cast(sorted(threads, key=_order))
+
+
+def _order(thread: Thread) -> tuple[bool, int, str]:
+    if thread.spawn is not None:
+        return False, thread.spawn.node.index, thread.agent_id
+    first = thread.nodes[0].index if thread.nodes and thread.inline else 0
+    return True, first, thread.agent_id
+
+
+def agent_nodes(transcript: Transcript) -> list[Node]:
+    """Return the conversation of a sub-agent's file: all of it, in order, the last of its name."""
+    names = transcript.by_uuid
+    return [
+        node
+        for node in transcript.nodes
+        if (node.uuid and names[node.uuid] is node) or (not node.uuid and node.is_message)
+    ]
+
+
+def _inline(transcript: Transcript, known: set[str]) -> Iterator[Thread]:
+    """Yield the sub-agents inside the main file: by their id, else by where they begin."""
+    groups: dict[str, list[Node]] = {}
+    group_of: dict[str, str] = {}
+    for node in transcript.nodes:
+        if not node.sidechain:
+            continue
+        parent = group_of.get(node.parent or "")
+        name = node.agent_id or parent or f"@{node.index}"
+        groups.setdefault(name, []).append(node)
+        if node.uuid:
+            group_of[node.uuid] = name
+    for name, nodes in groups.items():
+        if name not in known:
+            yield Thread(transcript, nodes, agent_id="" if name.startswith("@") else name)
+
+
+_Sources = list[tuple[Thread | None, Clues]]
+
+
+def _tie(threads: list[Thread], clues: _Sources) -> None:
+    """Find the call that started each."""
+    taken: set[str] = set()
+    for thread in threads:
+        for owner, found in clues:
+            if owner is not thread:
+                _by_name(thread, owner, found, taken)
+    for thread in threads:
+        if thread.spawn is None and not thread.warmup:
+            _by_words(thread, clues, taken)
+    for thread in threads:
+        if thread.spawn is None and thread.inline and not thread.warmup:
+            _by_order(thread, clues[0][1], taken)
+
+
+def _by_name(thread: Thread, owner: Thread | None, found: Clues, taken: set[str]) -> None:
+    name = thread.agent_id
+    notice = found.notices.get(name) if name else None
+    if notice is not None and thread.notification is None:
+        thread.notification, thread.reported = notice.node, notice.status
+    meta = thread.meta.tool_use_id if thread.meta else ""
+    calls = (found.started.get(name), meta, notice.call_id if notice else "", found.seen.get(name))
+    for call in calls:
+        spawn = found.spawns.get(call) if call else None
+        if spawn is not None and thread.spawn is None and name:
+            _bind(thread, owner, spawn, taken)
+
+
+def _by_words(thread: Thread, clues: _Sources, taken: set[str]) -> None:
+    words = thread.prompt.strip()
+    for owner, found in clues:
+        for spawn in found.spawns.values() if words and owner is not thread else ():
+            if spawn.call_id not in taken and spawn.prompt.strip() == words:
+                _bind(thread, owner, spawn, taken)
+                return
+
+
+def _by_order(thread: Thread, found: Clues, taken: set[str]) -> None:
+    start = thread.nodes[0].index if thread.nodes else 0
+    for spawn in found.spawns.values():
+        if spawn.call_id not in taken and spawn.node.index < start and not spawn.node.sidechain:
+            _bind(thread, None, spawn, taken)
+            return
+
+
+def _bind(thread: Thread, owner: Thread | None, spawn: Spawn, taken: set[str]) -> None:
+    thread.spawn, thread.parent = spawn, owner
+    taken.add(spawn.call_id)
+
+
+def _plant(threads: Iterable[Thread]) -> None:
+    """Set children and depths; agents that claim each other in a ring are let go."""
+    everyone = list(threads)
+    for thread in everyone:
+        above, seen = thread.parent, {id(thread)}
+        while above is not None and id(above) not in seen:
+            seen.add(id(above))
+            above = above.parent
+        if above is not None:
+            thread.parent = None
+    children: dict[int, list[Thread]] = {}
+    for thread in everyone:
+        children.setdefault(id(thread.parent), []).append(thread)
+    stack = [(thread, 1) for thread in everyone if thread.parent is None]
+    while stack:
+        thread, depth = stack.pop()
+        thread.depth = depth
+        thread.children = tuple(sorted(children.get(id(thread), ()), key=_order))
+        stack.extend((child, depth + 1) for child in thread.children)

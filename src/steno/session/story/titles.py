@@ -1,0 +1,149 @@
+"""What a session is called, by the rules of the client's own list.
+
+The user's own title comes first, then one the model made, then the summary (which old clients
+wrote into some later session of the project), then the last prompt, then the first one.
+"""
+
+from collections.abc import Container, Iterable, Iterator
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from steno.session.nodes import Node
+from steno.session.story.prompts import origin_of, tagged, words_of
+from steno.session.story.steps import one_line
+from steno.session.transcript import Transcript
+
+__all__ = [
+    "UNTITLED",
+    "Title",
+    "TitleSource",
+    "choose_title",
+    "first_prompt",
+    "own_summary",
+    "summaries_in",
+    "title_of",
+]
+
+UNTITLED: Final = "(session)"
+TitleSource: TypeAlias = Literal["custom", "ai", "summary", "last prompt", "first prompt", "none"]
+_LONGEST: Final = 200
+
+
+class Title(msgspec.Struct, frozen=True):
+    """A session's name, and where it comes from."""
+
+    text: str = UNTITLED
+    source: TitleSource = "none"
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class _State(msgspec.Struct, rename="camel"):
+    """The fields of the records that may name a session."""
+
+    custom_title: str = ""
+    ai_title: str = ""
+    last_prompt: str = ""
+    summary: str = ""
+    leaf_uuid: str = ""
+
+
+_STATE: Final = msgspec.json.Decoder(_State)
+
+
+def choose_title(
+    *, custom: str = "", ai: str = "", summary: str = "", last_prompt: str = "", first: str = ""
+) -> Title:
+    """Return the best of what there is.
+
+    >>> choose_title(ai="Tide tables", first="fix it").text
+    'Tide tables'
+    """
+    choices: tuple[tuple[str, TitleSource], ...] = (
+        (custom, "custom"),
+        (ai, "ai"),
+        (summary, "summary"),
+        (last_prompt, "last prompt"),
+        (first, "first prompt"),
+    )
+    for text, source in choices:
+        line = one_line(text, _LONGEST)
+        if line:
+            return Title(line, source)
+    return Title()
+
+
+def title_of(
+    transcript: Transcript,
+    *,
+    custom_title: str = "",
+    summaries: Iterable[tuple[str, str]] = (),
+    agent: bool = False,
+) -> Title:
+    """Return the title of a session.
+
+    `custom_title` is the text of its `custom-title.json`, `summaries` the pairs of leaf and
+    summary found anywhere in the project.
+    """
+    custom = _last(transcript, "custom-title", "custom_title") or custom_title
+    ai = "" if custom else _last(transcript, "ai-title", "ai_title")
+    if custom or ai:
+        return choose_title(custom=custom, ai=ai)
+    summary = own_summary(transcript.by_uuid, (*summaries_in(transcript), *summaries))
+    last = _last(transcript, "last-prompt", "last_prompt")
+    last = "" if tagged(last) else last
+    first = "" if summary or last else first_prompt(transcript, transcript.nodes, agent=agent)
+    return choose_title(summary=summary, last_prompt=last, first=first)
+
+
+def own_summary(uuids: Container[str], summaries: Iterable[tuple[str, str]]) -> str:
+    """Return the last summary whose leaf is one of those records."""
+    found = ""
+    for leaf, summary in summaries:
+        if leaf in uuids and summary:
+            found = summary
+    return found
+
+
+def summaries_in(transcript: Transcript) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of leaf and summary that a file holds, for whatever session they are."""
+    for node in transcript.of_type("summary"):
+        state = _state(transcript, node)
+        yield state.leaf_uuid, state.summary
+
+
+def first_prompt(transcript: Transcript, nodes: Iterable[Node], *, agent: bool = False) -> str:
+    """Return what was said first among some records; a sub-agent's words only if asked for."""
+    for node in nodes:
+        if node.type not in ("user", "human") or node.meta or node.results:
+            continue
+        if node.sidechain and not agent:
+            continue
+        record = transcript.record(node)
+        words = words_of(record)
+        if words.strip() and (agent or origin_of(record) == "human"):
+            return words
+    return ""
+
+
+def _last(transcript: Transcript, kind: str, field: str) -> str:
+    """Return a field of the last record of a kind that has it."""
+    for node in reversed(transcript.nodes):
+        if node.type == kind:
+            value: Any = getattr(_state(transcript, node), field)
+            if value:
+                return str(value)
+    return ""
+
+
+def _state(transcript: Transcript, node: Node) -> _State:
+    record = transcript.record(node)
+    try:
+        return _STATE.decode(record.line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        fields = record.fields
+        names = {field.name: field.encode_name for field in msgspec.structs.fields(_State)}
+        found = {name: fields.get(key) for name, key in names.items()}
+        return _State(**{name: value for name, value in found.items() if isinstance(value, str)})

@@ -1,0 +1,185 @@
+"""Turns: the conversation as people remember it, a prompt and what came of it.
+
+A turn begins where somebody asks for something: a person, a slash command that leads to an answer,
+a shell escape, a background task that reports. What stands before the first prompt, or behind a
+compaction, belongs to the prompt that follows it; commands that led to nothing belong to the turn
+before them. Every record is in exactly one turn.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from steno.format.records import Record
+from steno.session.nodes import Node
+from steno.session.story.compactions import Compaction, is_seam
+from steno.session.story.prompts import STARTS, Origin, Prompt, origin_of, prompt_of
+from steno.session.story.scenes import Scene
+from steno.session.story.steps import FileTouch, Step
+from steno.session.story.telling import Teller
+from steno.session.story.usage import Totals
+from steno.session.transcript import Transcript
+
+if TYPE_CHECKING:
+    from steno.session.story.threads import Thread
+
+__all__ = ["Turn", "tell"]
+
+_WORK: Final = frozenset(("tool", "agent", "error"))
+
+
+class Turn(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt, the steps it led to, and the answer."""
+
+    number: int
+    prompt: Prompt | None = None
+    steps: tuple[Step, ...] = ()
+    answer: str = ""
+    """The words behind the last tool call."""
+    started: datetime | None = None
+    ended: datetime | None = None
+    duration: float | None = None
+    """Seconds, as the client measured them where it did."""
+    usage: Totals = Totals()
+    files: tuple[FileTouch, ...] = ()
+    commands: tuple[str, ...] = ()
+    errors: int = 0
+    interrupted: bool = False
+    done: bool = True
+    """Whether the model had its last word."""
+    nodes: tuple[Node, ...] = ()
+    compaction: Compaction | None = None
+    """The seam before it."""
+
+    @property
+    def failure(self) -> Step | None:
+        """The error the turn ended with, if it did."""
+        for step in reversed(self.steps):
+            if step.kind == "error" and step.state == "failed":
+                return step
+            if step.kind not in ("note", "hook", "thought"):
+                return None
+        return None
+
+    @property
+    def by_person(self) -> bool:
+        """Whether a person began it."""
+        return self.prompt is not None and self.prompt.by_person
+
+
+def tell(
+    transcript: Transcript,
+    nodes: Iterable[Node],
+    *,
+    agents: Mapping[str, "Thread"] | None = None,
+    compactions: Mapping[int, Compaction] | None = None,
+    agent: bool = False,
+) -> list[Turn]:
+    """Return the turns that a conversation is made of.
+
+    `agents` are found by the call that started them, or by their own id; `agent` says that the
+    conversation is a sub-agent's.
+    """
+    story = _Story(agents or {}, compactions or {}, agent=agent)
+    for node in nodes:
+        story.take(transcript.record(node), node)
+    scenes = story.scenes()
+    return [
+        _turn(scene, number, final=number == len(scenes))
+        for number, scene in enumerate(scenes, start=1)
+    ]
+
+
+class _Story:
+    """Cuts a row of records into scenes."""
+
+    def __init__(
+        self, agents: Mapping[str, "Thread"], compactions: Mapping[int, Compaction], *, agent: bool
+    ) -> None:
+        self._teller = Teller(agents)
+        self._compactions = compactions
+        self._agent = agent
+        self._done: list[Scene] = []
+        self._now = Scene()
+
+    def take(self, record: Record, node: Node) -> None:
+        """Take in the next record."""
+        seam = self._compactions.get(node.index) if is_seam(node) else None
+        if seam is not None:
+            self._cut(Scene(seam))
+        role = record.role
+        trail = self._now.trail
+        if role == "user":
+            self._user(record, node)
+        else:
+            self._now.nodes.append(node)
+            if role == "assistant":
+                self._teller.assistant(self._now, record, node)
+            else:
+                self._teller.other(self._now, record, node)
+        if self._now.trail == trail:
+            self._now.trail = 0
+
+    def scenes(self) -> list[Scene]:
+        """Return the scenes; a last one that came to nothing goes to the one before."""
+        last = self._now
+        if self._done and last.is_faint and last.compaction is None:
+            self._done[-1].take_over(last)
+            return self._done
+        return [*self._done, last] if last.nodes else self._done
+
+    def _user(self, record: Record, node: Node) -> None:
+        origin = origin_of(record, agent=self._agent)
+        if origin in STARTS or (origin == "summary" and self._now.is_faint):
+            self._begin(record, node, origin)
+            self._now.nodes.append(node)
+            return
+        self._now.nodes.append(node)
+        if origin == "result":
+            self._teller.results(self._now, record, node)
+        else:
+            self._teller.user(self._now, record, node, origin)
+
+    def _begin(self, record: Record, node: Node, origin: Origin) -> None:
+        now = self._now
+        stays = now.is_faint and (not self._done or now.compaction is not None)
+        if not stays:
+            self._cut(Scene())
+        self._now.begin(prompt_of(record, node, origin))
+
+    def _cut(self, scene: Scene) -> None:
+        """Go on in a new scene."""
+        now = self._now
+        now.hand_over(scene)
+        if self._done and now.is_faint and now.compaction is None:
+            self._done[-1].take_over(now)
+        elif now.nodes:
+            self._done.append(now)
+        self._now = scene
+
+
+def _turn(scene: Scene, number: int, *, final: bool) -> Turn:
+    files = scene.files()
+    steps, answer = scene.finish(final=final)
+    seconds = scene.seconds
+    if seconds is None and scene.started is not None and scene.ended is not None:
+        seconds = max(0.0, (scene.ended - scene.started).total_seconds())
+    return Turn(
+        number=number,
+        prompt=scene.prompt,
+        steps=steps,
+        answer=answer,
+        started=scene.started,
+        ended=scene.ended,
+        duration=seconds,
+        usage=scene.counter.totals(),
+        files=files,
+        commands=tuple(step.command for step in steps if step.command),
+        errors=sum(step.state == "failed" and step.kind in _WORK for step in steps),
+        interrupted=scene.interrupted,
+        done=scene.last in ("words", "end") or scene.is_idle,
+        nodes=tuple(scene.nodes),
+        compaction=scene.compaction,
+    )

@@ -1,0 +1,110 @@
+"""How many turns a session has: exact, by a fast scan that decodes only the lines that matter."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from steno.store.found import Found
+from steno.store.read import FileSource
+
+__all__ = ["count_turns"]
+
+_LONGEST: Final = 64 << 20
+_SAMPLE: Final = 1 << 16
+
+
+def count_turns(found: Found) -> int:
+    """Return how many turns lead to where the session stands, rewound ones left out.
+
+    Raises:
+        Unreadable: the file cannot be read any more.
+    """
+    places: dict[str | None, int] = {}
+    turns: list[str | None] = []
+    with FileSource(found.path) as source:
+        starts = list(_starts(source))
+        ends = (*(start[0] for start in starts[1:]), source.size)
+        for (offset, parent, faint), end in zip(starts, ends, strict=False):
+            if faint and not _is_answered(source, offset, end):
+                continue
+            # A rewind hangs the new prompt on the parent of the one it replaces.
+            place = places.get(parent, len(turns))
+            for gone in turns[place:]:
+                del places[gone]
+            del turns[place:]
+            places[parent] = place
+            turns.append(parent)
+        if starts and starts[0][0] and _is_answered(source, 0, starts[0][0]):
+            # The file begins in the middle of a turn.
+            return len(turns) + 1
+    return len(turns) or min(len(starts), 1)
+
+
+def _starts(source: FileSource) -> Iterator[tuple[int, str | None, bool]]:
+    """Yield where a turn begins, the parent of that record, and whether it needs an answer."""
+    from steno.format.lines import read_bytes
+    from steno.format.records import Record
+    from steno.session.story.prompts import STARTS, origin_of
+
+    for offset, line in _candidates(source, b"user", b"human"):
+        if b'"type":"tool_result"' in line:
+            continue
+        for piece in read_bytes(line):
+            if not isinstance(piece, Record) or piece.type not in ("user", "human"):
+                continue
+            origin = origin_of(piece)
+            faint = origin in ("command", "summary")
+            if not piece.is_sidechain and (faint or origin in STARTS):
+                yield offset, piece.parent_uuid, faint
+
+
+def _is_answered(source: FileSource, start: int, end: int) -> bool:
+    """Whether the model said anything in that part of the file."""
+    from steno.format.envelope import read_envelope
+
+    for offset, line in _candidates(source, b"assistant", start=start):
+        if offset >= end:
+            return False
+        record = read_envelope(line)
+        if record is None or record.type != "assistant" or record.is_sidechain:
+            continue
+        if record.is_api_error_message or b'"<synthetic>"' not in line:
+            return True
+    return False
+
+
+def _candidates(source: FileSource, *types: bytes, start: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that may be records of some types, without looking at the others."""
+    needles = _needles(source.read(start, _SAMPLE), types)
+    rest = b""
+    for chunk in source.chunks(start):
+        last = chunk.rfind(b"\n") + 1
+        if not last:
+            # No prompt is that long; what is left of the line will hold no whole record.
+            rest = rest + chunk if len(rest) < _LONGEST else b""
+        else:
+            data = rest + chunk if rest else chunk
+            yield from _lines_with(needles, data, start - len(rest), len(rest) + last)
+            rest = chunk[last:]
+        start += len(chunk)
+    yield from _lines_with(needles, rest, start - len(rest), len(rest))
+
+
+def _needles(sample: bytes, types: Iterable[bytes]) -> list[bytes]:
+    """Return how this file writes that a record is of a type; nearly always in one way."""
+    needles = [b'"type":"%s"' % name for name in types if name != b"human" or b'"human"' in sample]
+    if b'"type": "' in sample:
+        needles += [needle.replace(b":", b": ") for needle in needles]
+    return needles
+
+
+def _lines_with(
+    needles: list[bytes], data: bytes, offset: int, end: int
+) -> Iterator[tuple[int, bytes]]:
+    for needle in needles:
+        at = data.find(needle, 0, end)
+        while at >= 0:
+            start = data.rfind(b"\n", 0, at) + 1
+            stop = data.find(b"\n", at, end)
+            stop = end if stop < 0 else stop
+            yield offset + start, data[start:stop]
+            at = data.find(needle, stop, end)

@@ -1,0 +1,377 @@
+"""What a listing needs to know of a session, from the two ends of its file.
+
+The client re-appends titles and states near the end of a file, so both ends together nearly always
+say everything. Nothing here raises on what a file holds.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from steno.store.found import Found
+from steno.store.read import FileSource
+
+__all__ = ["Glance", "Status", "given_title", "glance"]
+
+Status: TypeAlias = Literal["running", "waiting", "finished", "interrupted", "failed", "empty"]
+
+END: Final = 1 << 16
+_FURTHEST: Final = 1 << 20
+# How long a client may be silent and still be alive: thinking, in a tool, waiting for a prompt.
+_QUIET: Final = 300
+_TOOL: Final = 1800
+_LIVE: Final = 900
+_ASKING: Final = frozenset(("AskUserQuestion", "ExitPlanMode"))
+_COMMAND: Final = re.compile(r"<command-name>\s*(/?[^<]*?)\s*</command-name>|<bash-input>([^<]*)<")
+_INTERRUPTED: Final = "[Request interrupted by user"
+_MACHINE: Final = re.compile(
+    r"\s*<(?:command-(?:name|message|args)|local-command-|bash-|task-notification|system-reminder"
+    r"|user-memory-input|teammate-message|tick)"
+)
+_NOTHING: Final = msgspec.Raw()
+
+
+class _Message(msgspec.Struct, gc=False):
+    content: msgspec.Raw = _NOTHING
+    model: str | None = None
+    stop_reason: str | None = None
+
+
+class _Block(msgspec.Struct, gc=False):
+    type: str = ""
+    text: str | None = None
+    id: str | None = None
+    name: str | None = None
+    tool_use_id: str | None = None
+
+
+class _Line(msgspec.Struct, rename="camel", gc=False):
+    """The few fields a listing looks at."""
+
+    type: str | None = None
+    subtype: str | None = None
+    uuid: str | None = None
+    parent_uuid: str | None = None
+    session_id: str | None = None
+    timestamp: str | int | float | None = None
+    cwd: str | None = None
+    version: str | None = None
+    git_branch: str | None = None
+    entrypoint: str | None = None
+    is_sidechain: bool | None = None
+    is_meta: bool | None = None
+    is_compact_summary: bool | None = None
+    is_api_error_message: bool | None = None
+    custom_title: str | None = None
+    ai_title: str | None = None
+    summary: str | None = None
+    leaf_uuid: str | None = None
+    last_prompt: str | None = None
+    message: msgspec.Raw = _NOTHING
+
+
+class Glance(msgspec.Struct, frozen=True):
+    """A session at a glance. Empty, None or False where the file does not say."""
+
+    id: str
+    title: str = ""
+    named: bool = False
+    """Whether somebody or something gave it a title; else the title is a prompt."""
+    project: str = ""
+    branch: str = ""
+    model: str = ""
+    version: str = ""
+    entrypoint: str = ""
+    first_time: str | int | float | None = None
+    last_time: str | int | float | None = None
+    status: Status = "empty"
+    prompted: bool = False
+    answered: bool = False
+    sidechain: bool = False
+    """Whether all its messages belong to a sub-agent."""
+    last_uuid: str = ""
+    lent: tuple[tuple[str, str], ...] = ()
+    """Titles that old clients wrote here for other sessions: (record id, title)."""
+
+    @property
+    def started(self) -> float | None:
+        """When its first record was written, in seconds."""
+        return _epoch(self.first_time)
+
+    @property
+    def ended(self) -> float | None:
+        """When its last record was written, in seconds."""
+        return _epoch(self.last_time)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether a listing leaves it out: nobody asked, nobody answered, or a sub-agent's file."""
+        return self.sidechain or not (self.prompted and self.answered)
+
+
+_DECODE: Final = msgspec.json.Decoder(_Line).decode
+_MESSAGE: Final = msgspec.json.Decoder(_Message).decode
+_BLOCKS: Final = msgspec.json.Decoder(list[_Block]).decode
+_STRING: Final = msgspec.json.Decoder(str).decode
+_BAD: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def glance(found: Found, now: float) -> Glance:
+    """Look at a session's head and tail.
+
+    Raises:
+        Unreadable: the file cannot be read any more.
+    """
+    with FileSource(found.path) as source:
+        look = _Look()
+        if source.size <= 2 * END:
+            look.take(_lines(source.read(0, source.size)))
+        else:
+            _look_at_ends(source, look)
+    stem = os.path.basename(found.path).removesuffix(".jsonl")
+    return look.result(found.place.session_id or look.session_id or stem, found, now)
+
+
+def _look_at_ends(source: FileSource, look: "_Look") -> None:
+    done, size = 0, END
+    while True:
+        head = source.read(done, size)
+        whole = head.rfind(b"\n") + 1
+        look.take(_lines(head[:whole]))
+        done += whole
+        if look.complete or done + size >= min(_FURTHEST, source.size):
+            break
+        size *= 4
+    size = END
+    while True:
+        tail = source.read(source.size - size, size)
+        first = tail.find(b"\n") + 1
+        if (first and tail[first:].strip()) or size >= min(_FURTHEST, source.size):
+            break
+        size = min(size * 4, source.size)
+    look.take(_lines(tail[first:]))
+
+
+def _lines(data: bytes) -> Iterator[_Line]:
+    for line in data.split(b"\n"):
+        if line:
+            yield _read(line)
+
+
+def _read(line: bytes) -> _Line:
+    try:
+        return _DECODE(line)
+    except _BAD:
+        return _read_odd(line)
+
+
+def _read_odd(line: bytes) -> _Line:
+    """Read what the fast decoder refuses: a field of another type, a damaged line, no record."""
+    if b"{" not in line:
+        return _Line()
+    from steno.format.envelope import fill
+    from steno.format.lines import read_bytes
+    from steno.format.records import Record
+
+    last = _Line()
+    for piece in read_bytes(line):
+        if isinstance(piece, Record):
+            last = fill(_Line, piece.fields)
+    return last
+
+
+class _Look:
+    """Gathers from lines in file order; state records and answers overwrite earlier ones."""
+
+    def __init__(self) -> None:
+        self.session_id = self.project = self.branch = self.version = self.entrypoint = ""
+        self.model = self.custom = self.ai = self.last_prompt = self.first_prompt = ""
+        self.command = ""
+        self.summaries: list[tuple[str, str]] = []
+        self.uuids: set[str] = set()
+        self.last_uuid = ""
+        self.started: str | int | float | None = None
+        self.ended: str | int | float | None = None
+        self.main = self.side = self.answered = self.left = self.refused = False
+        self.last: _Line | None = None
+        self.open: dict[str, str] = {}
+
+    @property
+    def complete(self) -> bool:
+        return bool(self.first_prompt and self.answered)
+
+    def take(self, lines: Iterable[_Line]) -> None:
+        for line in lines:
+            self._line(line)
+
+    def _line(self, line: _Line) -> None:
+        match line.type:
+            case "user" | "assistant" | "human" | "tool_result":
+                self._message(line)
+            case "custom-title":
+                self.custom = line.custom_title or self.custom
+            case "ai-title":
+                self.ai = line.ai_title or self.ai
+            case "summary" if line.summary:
+                self.summaries.append((line.leaf_uuid or "", line.summary))
+            case "last-prompt":
+                if line.last_prompt and not _MACHINE.match(line.last_prompt):
+                    self.last_prompt = line.last_prompt
+            case "system" if line.subtype == "api_error":
+                self.refused = True
+            case "cost-state":
+                # The newest clients write the bill when they are closed.
+                self.left = True
+            case _:
+                pass
+        self.session_id = self.session_id or line.session_id or ""
+        if line.uuid:
+            self._place(line)
+
+    def _place(self, line: _Line) -> None:
+        self.uuids.add(line.uuid or "")
+        if not line.is_sidechain:
+            self.last_uuid = line.uuid or ""
+        self.project = self.project or line.cwd or ""
+        self.branch = line.git_branch or self.branch
+        self.version = line.version or self.version
+        self.entrypoint = line.entrypoint or self.entrypoint
+        if line.timestamp is not None:
+            self.started = line.timestamp if self.started is None else self.started
+            self.ended = line.timestamp
+
+    def _message(self, line: _Line) -> None:
+        if line.is_sidechain:
+            self.side = True
+            return
+        self.main = True
+        self.left = self.refused = False
+        self.last = line
+        if line.type == "assistant":
+            self.answered = True
+            message = _message(line)
+            if message.model and message.model != "<synthetic>":
+                self.model = message.model
+            for block in _blocks(message):
+                if block.type == "tool_use" and block.id:
+                    self.open[block.id] = block.name or ""
+        else:
+            for block in _blocks(_message(line)):
+                if block.type == "tool_result":
+                    self.open.pop(block.tool_use_id or "", None)
+            self._prompt(line)
+
+    def _prompt(self, line: _Line) -> None:
+        words = _words(_message(line))
+        if command := _COMMAND.search(words[:2000]):
+            self.command = self.command or command[1] or command[2]
+            self.left = command[1] in ("/exit", "/quit")
+        if not self.first_prompt and _is_human(line):
+            self.first_prompt = words or "(picture)"
+
+    def result(self, name: str, found: Found, now: float) -> Glance:
+        own = [title for leaf, title in self.summaries if leaf in self.uuids]
+        given = self.custom or given_title(found.path) or self.ai or (own[-1] if own else "")
+        return Glance(
+            id=name,
+            title=given or self.last_prompt or self.first_prompt or self.command,
+            named=bool(given),
+            project=self.project,
+            branch="" if self.branch == "HEAD" else self.branch,
+            model=self.model,
+            version=self.version,
+            entrypoint=self.entrypoint,
+            first_time=self.started,
+            last_time=self.ended,
+            status=self._status(max(0.0, now - found.mtime_ns / 1e9)),
+            prompted=bool(self.first_prompt or self.command),
+            answered=self.answered,
+            sidechain=self.side and not self.main,
+            last_uuid=self.last_uuid,
+            lent=tuple(pair for pair in self.summaries if pair[0] not in self.uuids),
+        )
+
+    def _status(self, age: float) -> Status:
+        """Say how the session stands; a file does not tell whether its client still lives."""
+        line = self.last
+        if line is None:
+            return "empty"
+        blocks = _blocks(_message(line))
+        asked = [self.open[block.id] for block in blocks if block.id in self.open]
+        if asked and not self.left and _ASKING.intersection(asked):
+            return "waiting"
+        if asked:
+            return "interrupted" if self.left or age > _TOOL else "running"
+        if line.is_api_error_message or (self.refused and age > _QUIET):
+            return "failed"
+        if line.type != "assistant":
+            if _words(_message(line)).startswith(_INTERRUPTED):
+                return "interrupted"
+            if _is_human(line) or any(block.type == "tool_result" for block in blocks):
+                return "running" if age <= _QUIET and not self.left else "interrupted"
+        return "waiting" if age <= _LIVE and not self.left else "finished"
+
+
+def given_title(path: str) -> str:
+    """Return the title that the newest clients keep beside the session."""
+    try:
+        with open(os.path.join(path.removesuffix(".jsonl"), "custom-title.json"), "rb") as file:
+            return _DECODE(file.read(END)).custom_title or ""
+    except (OSError, ValueError, *_BAD):
+        return ""
+
+
+def _message(line: _Line) -> _Message:
+    if not line.message:
+        return _Message()
+    try:
+        return _MESSAGE(line.message)
+    except _BAD:
+        # A dialect writes the words alone.
+        return _Message(content=line.message)
+
+
+def _blocks(message: _Message) -> list[_Block]:
+    if not message.content:
+        return []
+    try:
+        return _BLOCKS(message.content)
+    except _BAD:
+        return []
+
+
+def _words(message: _Message) -> str:
+    if not message.content:
+        return ""
+    try:
+        return _STRING(message.content)
+    except _BAD:
+        return next((b.text for b in _blocks(message) if b.type == "text" and b.text), "")
+
+
+def _is_human(line: _Line) -> bool:
+    """Whether a record is a prompt that somebody typed, not a result, notice or command."""
+    if line.type not in ("user", "human") or line.is_meta or line.is_sidechain:
+        return False
+    if line.is_compact_summary:
+        return False
+    message = _message(line)
+    blocks = _blocks(message)
+    if any(block.type == "tool_result" for block in blocks):
+        return False
+    words = _words(message)
+    if not words.strip():
+        return any(block.type in ("image", "document") for block in blocks)
+    return not words.startswith(_INTERRUPTED) and not _MACHINE.match(words)
+
+
+def _epoch(stamp: str | float | None) -> float | None:
+    if stamp is None:
+        return None
+    from steno.format.records import read_time
+
+    moment = read_time(stamp)
+    return moment.timestamp() if moment else None

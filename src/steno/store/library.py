@@ -1,0 +1,282 @@
+"""Sessions by name: a path, an id or the beginning of one, a sub-agent's id, a title, or `last`.
+
+found = find("7c1f")
+session = open_session("last", root="/home/ada/.claude")
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from steno.errors import Ambiguous, NotFound, Unreadable
+from steno.format.paths import is_agent_id
+from steno.store.count import count_turns
+from steno.store.discover import Discovery, Found, Problem, discover, found_at
+from steno.store.glance import Glance, given_title, glance
+from steno.store.places import config_dir
+
+if TYPE_CHECKING:
+    from steno.format.records import Piece
+    from steno.session.session import Session
+
+__all__ = [
+    "SessionFile",
+    "find",
+    "newest_first",
+    "open_found",
+    "open_session",
+    "read",
+    "roots_of",
+    "seen",
+    "sessions",
+]
+
+Roots = str | Sequence[str] | None
+SHORTEST: Final = 4
+_LISTED: Final = 6
+_SUFFIX: Final = ".jsonl"
+_AGENT: Final = "agent-"
+
+
+def roots_of(root: Roots = None) -> tuple[str, ...]:
+    """Return the folders to look in: those named, else the client's config folder."""
+    if root is None:
+        return (config_dir(),)
+    return (root,) if isinstance(root, str) else tuple(root)
+
+
+def newest_first(root: Roots = None, problems: list[Problem] | None = None) -> list[Found]:
+    """Return every session below the roots, by the time it was last written."""
+    found: dict[str, Found] = {}
+    for folder in roots_of(root):
+        for each in discover(folder, problems):
+            found.setdefault(each.path, each)
+    return sorted(found.values(), key=_age)
+
+
+def _age(found: Found) -> tuple[int, str]:
+    return -found.mtime_ns, found.path
+
+
+def seen(files: Iterable[Found], now: float = 0.0) -> Iterator[tuple[Found, Glance]]:
+    """Yield each file with a glance at it; one that went away since is passed over."""
+    for found in files:
+        try:
+            yield found, glance(found, now)
+        except Unreadable:
+            continue
+
+
+def _with_lent_titles(looks: list[tuple[Found, Glance]]) -> list[tuple[Found, Glance]]:
+    """Return the glances with titles that stand in the files of other sessions."""
+    lent = {leaf: title for _, look in looks for leaf, title in look.lent}
+    return [
+        (found, look)
+        if look.named or look.last_uuid not in lent
+        else (found, msgspec.structs.replace(look, title=lent[look.last_uuid]))
+        for found, look in looks
+    ]
+
+
+class SessionFile(msgspec.Struct, frozen=True):
+    """A session that was found, as a listing shows it; `open` reads all of it."""
+
+    found: Found
+    look: Glance
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.look.id
+
+    @property
+    def path(self) -> str:
+        """Where it lies."""
+        return self.found.path
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return self.look.title
+
+    @property
+    def turns(self) -> int:
+        """How many turns it has; the file is scanned for it."""
+        return count_turns(self.found)
+
+    def open(self) -> "Session":
+        """Read it."""
+        return open_found(self.found)
+
+
+def sessions(root: Roots = None, *, hidden: bool = False) -> Iterator[SessionFile]:
+    """Yield every session, newest first; `hidden` adds those that a listing leaves out."""
+    for found, look in seen(newest_first(root)):
+        if hidden or not look.hidden:
+            yield SessionFile(found, look)
+
+
+def read(path: str | os.PathLike[str]) -> "Iterator[Piece]":
+    """Yield every record and gap of a file, in order; they tile it.
+
+    Raises:
+        Unreadable: it cannot be read.
+    """
+    from steno.format.lines import read_pieces
+    from steno.store.read import FileSource
+
+    return read_pieces(FileSource(os.fspath(path)))
+
+
+def find(name: str, root: Roots = None, cwd: str | None = None) -> Found:
+    """Return the session that goes by a name.
+
+    Raises:
+        NotFound: nothing does.
+        Ambiguous: several do; the hint lists them.
+        Unreadable: it is a path to something that is no session file.
+    """
+    path = os.path.join(cwd, name) if cwd else name
+    if _is_path(name, path):
+        if os.path.isdir(path):
+            raise _folder(path)
+        return found_at(path)
+    files = newest_first(root)
+    if name == "last":
+        return _last(files, root)
+    if name.strip():
+        found = _by_id(name, files) or _by_agent(name, root) or _by_title(name, files)
+        if found is not None:
+            return found
+    if os.path.isdir(path):
+        raise Unreadable(
+            f"{path} is a folder, not a session file", hint=f"`steno ls --root {path}`"
+        )
+    short = len(name) < SHORTEST and name.isalnum()
+    hint = f"an id needs at least {SHORTEST} letters" if short else "`steno ls` lists the sessions"
+    raise NotFound(f"no session goes by {name!r}", hint=hint)
+
+
+def _folder(path: str) -> Unreadable:
+    return Unreadable(
+        f"{path} is a folder, not a session file",
+        hint=f"`steno ls --root {path}` lists what is in it",
+    )
+
+
+def _is_path(name: str, path: str) -> bool:
+    separators = (os.sep, os.altsep or os.sep)
+    if name.endswith(_SUFFIX) or name.startswith((".", *separators)):
+        return True
+    # A title may hold a slash, a folder may be called like a session: only what is there counts.
+    return os.path.lexists(path) and not os.path.isdir(path)
+
+
+def _last(files: list[Found], root: Roots) -> Found:
+    for found, look in seen(files):
+        if not look.hidden:
+            return found
+    where = ", ".join(roots_of(root))
+    raise NotFound(f"there is no session in {where}", hint="`steno demo` makes some to look at")
+
+
+def _by_id(name: str, files: list[Found]) -> Found | None:
+    wanted = name.lower()
+    exact = [found for found in files if _id(found) == wanted]
+    if exact:
+        return _only(name, exact)
+    if len(name) < SHORTEST:
+        return None
+    return _only(name, [found for found in files if _id(found).startswith(wanted)])
+
+
+def _id(found: Found) -> str:
+    return os.path.basename(found.path).removesuffix(_SUFFIX).lower()
+
+
+def _by_agent(name: str, root: Roots) -> Found | None:
+    wanted = name.removeprefix(_AGENT).lower()
+    if len(wanted) < SHORTEST or not (is_agent_id(wanted) or _hexadecimal(wanted)):
+        return None
+    agents = [
+        found
+        for folder in roots_of(root)
+        for found in Discovery(folder).transcripts()
+        if found.place.role == "agent" and found.place.agent_id.lower().startswith(wanted)
+    ]
+    exact = [found for found in agents if found.place.agent_id.lower() == wanted]
+    return _only(name, exact or agents)
+
+
+def _hexadecimal(text: str) -> bool:
+    return all(letter in "0123456789abcdef" for letter in text)
+
+
+def _by_title(name: str, files: list[Found]) -> Found | None:
+    looks = _with_lent_titles(list(seen(files)))
+    titled = [(found, look) for found, look in looks if look.title]
+    exact = [found for found, look in titled if look.title == name]
+    if exact:
+        return _only(name, exact)
+    wanted = name.casefold()
+    return _only(name, [found for found, look in titled if wanted in look.title.casefold()])
+
+
+def _only(name: str, found: list[Found]) -> Found | None:
+    if len(found) <= 1:
+        return found[0] if found else None
+    same = len({_id(each) for each in found}) < len(found)
+    names = tuple(each.path if same else _named(each) for each in found)
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    raise Ambiguous(
+        f"{len(found)} sessions go by {name!r}",
+        candidates=names,
+        hint=f"one of: {', '.join(names[:_LISTED])}{more}",
+    )
+
+
+def _named(found: Found) -> str:
+    return os.path.basename(found.path).removesuffix(_SUFFIX)
+
+
+def open_session(name: str | os.PathLike[str], root: Roots = None) -> "Session":
+    """Return the session at a path, or that goes by a name, with its sub-agents.
+
+    A file without a single record opens as a session without records.
+
+    Raises:
+        NotFound: nothing goes by the name.
+        Ambiguous: several sessions do.
+        Unreadable: it cannot be read.
+    """
+    return open_found(find(os.fspath(name), root))
+
+
+def open_found(found: Found) -> "Session":
+    """Return the session in a file that was found; sub-agents are read when they are asked for.
+
+    Raises:
+        Unreadable: it cannot be read.
+    """
+    from steno.session.session import Session
+    from steno.session.transcript import load
+    from steno.store.agents import agent_files
+    from steno.store.read import FileSource
+
+    return Session(
+        load(FileSource(found.path)),
+        name=_named(found),
+        agents=agent_files(found),
+        custom_title=given_title(found.path),
+        summaries=_lent_titles(found),
+    )
+
+
+def _lent_titles(found: Found) -> list[tuple[str, str]]:
+    """Return the titles that old clients wrote into other sessions of the project."""
+    if not glance(found, 0.0).version.startswith(("0.", "1.", "2.0.")):
+        return []
+    beside = discover(os.path.dirname(found.path) or os.curdir)
+    return [pair for _, look in seen(beside) for pair in look.lent]

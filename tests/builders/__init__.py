@@ -1,0 +1,49 @@
+"""The builders of test sessions, at a short name: `from tests.builders import session, text`."""
+
+from steno.demo.builder import (
+    START,
+    VERSION,
+    ZERO,
+    Answer,
+    Json,
+    Session,
+    answer,
+    document,
+    image,
+    pdf,
+    png,
+    raw,
+    redacted_thinking,
+    server_tool,
+    session,
+    text,
+    thinking,
+    tool,
+    tool_reference,
+)
+from steno.demo.generations import GENERATIONS
+
+VERSIONS = tuple(generation.version for generation in GENERATIONS)
+
+__all__ = [
+    "START",
+    "VERSION",
+    "VERSIONS",
+    "ZERO",
+    "Answer",
+    "Json",
+    "Session",
+    "answer",
+    "document",
+    "image",
+    "pdf",
+    "png",
+    "raw",
+    "redacted_thinking",
+    "server_tool",
+    "session",
+    "text",
+    "thinking",
+    "tool",
+    "tool_reference",
+]

@@ -1,0 +1,196 @@
+"""`steno ls`: what there is, newest first, in any width."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.builders import Session, session, text, tool
+from tests.cli.conftest import Steno
+from tests.conftest import WriteConfig
+
+from steno.demo.write import DemoReport
+from steno.safe.terminal import width
+
+
+def asked(title: str, start: str, seed: str = "") -> Session:
+    """Return a session with one answered prompt."""
+    built = session(seed=seed or title, start=start, cwd="/home/ada/tide", branch="surge")
+    return built.turn("What is the tide?", "High at noon.").title(title)
+
+
+def test_sessions_are_listed_by_day_newest_first(steno: Steno, config: WriteConfig) -> None:
+    config(
+        asked("Oldest", "2025-03-01T08:00:00.000Z"),
+        asked("This week", "2026-11-11T08:00:00.000Z"),
+        asked("One day ago", "2026-11-14T08:00:00.000Z"),
+        asked("This morning", "2026-11-15T08:00:00.000Z"),
+    )
+    ran = steno("ls")
+    told = [line.strip() for line in ran.lines if line]
+    titles = ("Oldest", "This week", "One day ago", "This morning")
+    shown = [
+        next((title for title in titles if title in line), line.split("  ")[0]) for line in told[1:]
+    ]
+    assert shown == [
+        *("Today", "This morning", "Yesterday", "One day ago"),
+        *("Wednesday 11 November", "This week", "1 March 2025", "Oldest"),
+    ]
+
+
+def test_a_row_says_what_and_where_and_how_much(steno: Steno, config: WriteConfig) -> None:
+    config(asked("Tide table", "2026-11-15T08:00:00.000Z"))
+    head, _, _, row = steno("ls", "--width", 120).lines
+    assert head.split() == ["ID", "SESSION", "PROJECT", "BRANCH", "MODEL", "TURNS", "SIZE", "LAST"]
+    assert row.split()[1:7] == ["Tide", "table", "tide", "surge", "opus-5-5", "1"]
+    assert row.endswith(" 08:00")
+
+
+@pytest.mark.parametrize("columns", [40, 80, 100, 120, 200])
+def test_rows_fit_the_width(steno: Steno, demo: DemoReport, columns: int) -> None:
+    lines = steno("ls", "--demo", "--width", columns).lines
+    assert len(lines) > demo.sessions
+    assert max(map(width, lines)) <= columns
+
+
+def test_branch_and_model_go_first_when_the_room_is_short(steno: Steno, demo: DemoReport) -> None:
+    assert demo.sessions
+    heads = [steno("ls", "--demo", "--width", n).lines[0].split() for n in (80, 100, 120)]
+    assert heads[0] == ["ID", "SESSION", "PROJECT", "TURNS", "LAST"]
+    assert "SIZE" in heads[1]
+    assert "BRANCH" in heads[2]
+
+
+def test_marks_and_words_say_how_a_session_ended(steno: Steno, config: WriteConfig) -> None:
+    call = tool("Bash", command="make")
+    config(
+        session(seed="cut", start="2026-11-15T08:00:00.000Z").user("Build it.").assistant(call),
+        session(seed="ask", start="2026-11-15T08:10:00.000Z")
+        .user("Which?")
+        .assistant(tool("AskUserQuestion", questions=[])),
+        session(seed="bad", start="2026-11-15T08:20:00.000Z").user("Go.").fatal("too long"),
+        session(seed="run", start="2026-11-15T11:59:30.000Z").user("Test it.").assistant(call),
+        asked("Quiet", "2026-11-15T07:00:00.000Z"),
+    )
+    rows = [line for line in steno("ls").lines if "  " in line and "sessions" not in line]
+    ends = {row[0]: row.split()[-1] for row in rows}
+    assert ends["◻"] == "interrupted"
+    assert ends["!"] == "waiting"
+    assert ends["✗"] == "failed"
+    assert ends["●"] == "running"
+    assert rows[1].startswith("●")
+    assert "now" in rows[1]
+    assert next(row for row in rows if "Quiet" in row).startswith("  ")
+
+
+def test_small_sessions_are_hidden_and_counted(steno: Steno, config: WriteConfig) -> None:
+    config(
+        asked("Real", "2026-11-15T08:00:00.000Z"),
+        session(seed="alone", start="2026-11-15T09:00:00.000Z").user("Hello?"),
+    )
+    assert [each["title"] for each in steno("ls", "--json").json] == ["Real"]
+    every = steno("ls", "--all", "--json").json
+    assert [(each["title"], each["hidden"]) for each in every] == [
+        ("Hello?", True),
+        ("Real", False),
+    ]
+
+
+def test_nothing_but_hidden_sessions_is_said(steno: Steno, config: WriteConfig) -> None:
+    config(session(seed="alone").user("Hello?"))
+    assert steno("ls").out == "Nothing to show: 1 session without a prompt or an answer.\n"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "titles"),
+    [
+        (["--since", "yesterday"], ["B", "A"]),
+        (["--since", "2h"], []),
+        (["--since", "5h"], ["B"]),
+        (["--until", "2026-11-14"], ["A", "Z"]),
+        (["--until", "2026-11-13"], ["Z"]),
+        (["--since", "2026-11-14", "--until", "yesterday"], ["A"]),
+        (["--limit", "1"], ["B"]),
+        (["--limit", "0"], ["B", "A", "Z"]),
+        (["--project", "TIDE"], ["B", "A", "Z"]),
+        (["--project", "moss"], []),
+    ],
+)
+def test_sessions_can_be_chosen(
+    steno: Steno, config: WriteConfig, wanted: list[str], titles: list[str]
+) -> None:
+    config(
+        asked("Z", "2026-11-01T08:00:00.000Z"),
+        asked("A", "2026-11-14T08:00:00.000Z"),
+        asked("B", "2026-11-15T08:00:00.000Z"),
+    )
+    assert [each["title"] for each in steno("ls", "--json", *wanted).json] == titles
+
+
+def test_json_has_everything_about_a_session(steno: Steno, demo: DemoReport) -> None:
+    listed = steno("ls", "--demo", "--json").json
+    assert len(listed) == demo.sessions
+    one = next(each for each in listed if each["title"] == "Three languages")
+    assert Path(one["path"]).stem == one["id"]
+    assert one | {"id": "", "path": "", "size": 0} == {
+        "id": "",
+        "path": "",
+        "size": 0,
+        "title": "Three languages",
+        "hidden": False,
+        "project": "/home/ada/invoice-render",
+        "branch": "locales",
+        "model": "claude-opus-5-5",
+        "version": "2.1.325",
+        "entrypoint": "cli",
+        "turns": 2,
+        "agents": 3,
+        "status": "finished",
+        "started": one["started"],
+        "ended": one["ended"],
+        "modified": one["modified"],
+    }
+    assert one["started"] < one["ended"] <= one["modified"]
+
+
+def test_titles_cannot_act_on_the_terminal(steno: Steno, config: WriteConfig) -> None:
+    config(asked("\x1b[2J\u202eevil\r\nline", "2026-11-15T08:00:00.000Z"))
+    out = steno("ls").out
+    assert "␛[2J\\u{202e}evil line" in out
+    assert "\x1b" not in out
+
+
+def test_ids_are_as_long_as_it_takes_to_tell_them_apart(steno: Steno, config: WriteConfig) -> None:
+    ids = ("abcd1111-0000-4000-8000-000000000000", "abcd1122-0000-4000-8000-000000000000")
+    start = "2026-11-15T08:00:00.000Z"
+    config(*(session(seed=i, session_id=i, start=start).turn("Hi", "Ho") for i in ids))
+    rows = [line.split()[0] for line in steno("ls").lines if line.startswith("  abcd")]
+    assert sorted(rows) == ["abcd111", "abcd112"]
+    assert steno("show", "abcd112").code == 0
+
+
+def test_without_sessions_it_says_so_and_offers_the_demo(steno: Steno) -> None:
+    for ran in (steno(), steno("ls")):
+        assert ran.code == 0
+        assert ran.out.startswith(f"No sessions in {os.environ['CLAUDE_CONFIG_DIR']}.")
+        assert "steno demo" in ran.out
+    assert steno("ls", "--json").json == []
+
+
+def test_plain_steno_lists(steno: Steno, config: WriteConfig) -> None:
+    config(asked("Tide table", "2026-11-15T08:00:00.000Z"))
+    assert steno().out == steno("ls").out
+
+
+def test_a_title_that_an_old_client_left_elsewhere_is_found(steno: Steno, demo: DemoReport) -> None:
+    assert demo.sessions
+    assert "Tide chart drawn upside down" in steno("ls", "--demo").out
+
+
+def test_several_roots_are_listed_together(steno: Steno, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        folder.mkdir()
+        data = session(seed=name).turn(f"From {name}", text("Yes.")).bytes()
+        (folder / "talk.jsonl").write_bytes(data)
+    listed = steno("ls", "--json", "--root", tmp_path / "one", "--root", tmp_path / "two").json
+    assert {each["title"] for each in listed} == {"From one", "From two"}

@@ -1,0 +1,137 @@
+"""The seams of a conversation."""
+
+from pathlib import Path
+
+import pytest
+from tests.builders import VERSIONS, Json, session, text, tool
+from tests.session.opened import check_sound, opened, sessions_below
+
+from steno.format.encode import encode_line
+from steno.format.source import BytesSource
+from steno.session.session import Session as Opened
+from steno.session.transcript import load
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_story_goes_on_behind_a_compaction(version: str) -> None:
+    made = session(version).turn("one", "1").turn("two", "2").compact("So far: two things.")
+    found = opened(made.turn("three", "3"))
+    check_sound(found)
+    assert [turn.answer for turn in found.turns()] == ["1", "2", "3"]
+    (seam,) = found.compactions
+    assert [turn.compaction for turn in found.turns()] == [None, None, seam]
+    assert (seam.kind, seam.trigger) == ("full", "manual")
+    assert seam.summary is not None
+    assert found.transcript.record(seam.summary).text.endswith("So far: two things.")
+    assert seam.pre_tokens is not None
+    assert seam.logical_parent is not None
+    assert found.branches == []
+
+
+def test_a_dangling_logical_parent_is_bridged_by_the_order_of_the_file() -> None:
+    made = session("2.1.42").turn("one", "1").compact("Summary.").turn("two", "2")
+    boundary = next(line for line in made.records() if line.get("subtype") == "compact_boundary")
+    named = f'"logicalParentUuid":"{boundary["logicalParentUuid"]}"'.encode()
+    data = made.bytes().replace(named, b'"logicalParentUuid":"gone"')
+    assert data != made.bytes()
+    found = Opened(load(BytesSource(data)), name="x")
+    check_sound(found)
+    assert [turn.answer for turn in found.turns()] == ["1", "2"]
+
+
+def test_a_compaction_inside_a_turn_makes_a_turn_of_its_summary() -> None:
+    made = session().user("go").assistant(tool("Bash", command="a")).result("x")
+    made.compact("So far: a.", trigger="auto").assistant("done")
+    first, second = opened(made).turns()
+    assert first.prompt is not None
+    assert second.prompt is not None
+    assert (first.prompt.origin, second.prompt.origin, second.answer) == (
+        "human",
+        "summary",
+        "done",
+    )
+    assert second.compaction is not None
+    assert second.compaction.trigger == "auto"
+
+
+def test_messages_that_were_kept_are_named() -> None:
+    made = session().turn("one", "1").turn("two", "2").compact("Summary.", keep=2)
+    (seam,) = opened(made.turn("three", "3")).compactions
+    assert len(seam.kept) == 2
+    assert seam.post_tokens is not None
+
+
+def test_two_compactions_are_two_seams() -> None:
+    made = (
+        session().turn("one", "1").compact("A.").turn("two", "2").compact("B.").turn("three", "3")
+    )
+    found = opened(made)
+    check_sound(found)
+    assert len(found.compactions) == 2
+    assert [turn.compaction is not None for turn in found.turns()] == [False, True, True]
+
+
+def test_a_micro_compaction_is_no_seam() -> None:
+    made = session("2.1.42").user("go").assistant(tool("Bash", command="a")).result("x")
+    found = opened(made.microcompact(saved=900).assistant(text("done")))
+    (turn,) = found.turns()
+    assert turn.compaction is None
+    (micro,) = found.compactions
+    assert micro.kind == "micro"
+    assert micro.pre_tokens is not None
+    assert micro.post_tokens == micro.pre_tokens - 900
+
+
+def test_the_published_dialects_have_compactions_as_well() -> None:
+    head = {"sessionId": "s", "timestamp": "2025-01-27T10:00:00Z"}
+    flat = [
+        {"type": "user", "uuid": "1", "message": "go", **head},
+        {"type": "assistant", "subtype": "response", "uuid": "2", "parentUuid": "1"} | head,
+        {"type": "compact_system", "uuid": "3", "parentUuid": "2", **head},
+        {"type": "compact_system", "uuid": "4", "parentUuid": "3", **head},
+        {"type": "user", "uuid": "5", "parentUuid": "4", "message": "next", **head},
+    ]
+    flat[1]["message"] = "done"
+    flat[2]["message"] = "conversation_compacting"
+    flat[3]["message"] = "conversation_compacted"
+    spoken: list[Json] = [
+        {"type": "human", "uuid": "1", "timestamp": 1, "message": {"content": "go"}},
+        {"type": "compact_prelude", "uuid": "2", "parentUuid": "1", "timestamp": 2},
+        {"type": "compact_recap", "uuid": "3", "parentUuid": "2", "timestamp": 3},
+        {"type": "human", "uuid": "4", "parentUuid": "3", "timestamp": 4},
+    ]
+    spoken[2]["message"] = {"content": "So far."}
+    spoken[3]["message"] = {"content": "next"}
+    for records, boundary, summary in ((flat, "4", None), (spoken, "2", "3")):
+        data = b"".join(encode_line(record) for record in records)
+        found = Opened(load(BytesSource(data)), name="x")
+        check_sound(found)
+        (seam,) = found.compactions
+        assert seam.boundary.uuid == boundary
+        assert (seam.summary.uuid if seam.summary else None) == summary
+        assert found.turns()[-1].compaction is seam
+        prompt = found.turns()[-1].prompt
+        assert prompt is not None
+        assert prompt.text == "next"
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("version", ["1.0.128", "2.0.76", "2.1.29", "2.1.42", "2.1.325"])
+def test_real_compactions_are_seams(shared: Path, version: str) -> None:
+    folder = shared / "corpus" / "real-client" / version / "compact"
+    found = [each for each in sessions_below(folder) if each.compactions]
+    assert len(found) == 1
+    turns = found[0].turns()
+    assert [turn.compaction is not None for turn in turns] == [False, True, False]
+    assert [turn.by_person for turn in turns] == [True] * 3
+    assert found[0].compactions[0].trigger == "manual"
+    assert found[0].compactions[0].summary is not None
+
+
+@pytest.mark.corpus
+def test_a_real_compaction_inside_a_turn(shared: Path) -> None:
+    (found,) = sessions_below(shared / "corpus" / "real-client" / "2.1.325" / "autocompact")
+    origins = [turn.prompt.origin for turn in found.turns() if turn.prompt]
+    assert origins == ["human", "human", "summary", "human"]
+    assert found.turns()[2].compaction is found.compactions[0]
+    assert found.compactions[0].trigger == "auto"

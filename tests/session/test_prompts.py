@@ -1,0 +1,85 @@
+"""Which user records are people."""
+
+import pytest
+from tests.builders import Json, image, session, text
+
+from steno.format.encode import encode_line
+from steno.format.source import BytesSource
+from steno.session.story.prompts import inside, origin_of, prompt_of
+from steno.session.transcript import Transcript, load
+
+
+def said(content: str | list[Json], **fields: object) -> Transcript:
+    record = {"type": "user", "uuid": "a", "message": {"role": "user", "content": content}}
+    return load(BytesSource(encode_line({**record, **fields})))
+
+
+def origin(content: str | list[Json], **fields: object) -> str:
+    transcript = said(content, **fields)
+    return origin_of(transcript.record(transcript.nodes[0]))
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("Mend it.", "human"),
+        ([{"type": "text", "text": "Mend it."}], "human"),
+        ("<command-name>/init</command-name>", "command"),
+        ("<command-message>init</command-message>\n<command-name>/init</command-name>", "command"),
+        ("<bash-input>ls</bash-input>", "shell"),
+        ("<bash-stdout>a</bash-stdout><bash-stderr></bash-stderr>", "output"),
+        ("<local-command-stdout>ok</local-command-stdout>", "output"),
+        ("<task-notification>\n<task-id>b</task-id>", "notification"),
+        ('<teammate-message teammate_id="bo">hi</teammate-message>', "teammate"),
+        ([{"type": "text", "text": "[Request interrupted by user for tool use]"}], "interrupt"),
+        ("<user-prompt-submit-hook>x</user-prompt-submit-hook>", "hook"),
+        ("<system-reminder>x</system-reminder>", "meta"),
+        ("<system-reminder>x</system-reminder>\nMend it.", "human"),
+        ("<b>Mend</b> it.", "human"),
+        ([{"type": "tool_result", "tool_use_id": "t", "content": "x"}], "result"),
+    ],
+)
+def test_the_origin_is_told_by_the_words(content: str | list[Json], expected: str) -> None:
+    assert origin(content) == expected
+
+
+def test_what_the_record_says_about_itself_counts() -> None:
+    assert origin("Mend it.", isMeta=True) == "meta"
+    assert origin("Mend it.", isCompactSummary=True) == "summary"
+    assert origin("Mend it.", origin={"kind": "human"}, promptSource="typed") == "human"
+    assert origin("Mend it.", origin={"kind": "task-notification"}) == "notification"
+    assert origin("Mend it.", origin={"kind": "carrier-pigeon"}) == "other"
+    assert origin("Mend it.", promptSource="system") == "other"
+    assert origin("Mend it.", promptSource="sdk") == "human"
+    assert origin("Mend it.", origin=["odd"], promptSource=4) == "human"
+
+
+def test_a_prompt_is_shown_without_its_tags() -> None:
+    tags = (
+        "<command-message>demo</command-message>\n<command-name>/demo</command-name>\n"
+        "<command-args>a b</command-args>"
+    )
+    for content, expected, name in (
+        (tags, "/demo a b", "/demo"),
+        ("<bash-input> ls -l </bash-input>", "ls -l", ""),
+        ("<task-notification><task-id>b1</task-id><summary>Done</summary>", "Done", "b1"),
+        ('<teammate-message teammate_id="bo">hi</teammate-message>', "hi", "bo"),
+    ):
+        transcript = said(content)
+        record = transcript.record(transcript.nodes[0])
+        prompt = prompt_of(record, transcript.nodes[0], origin_of(record))
+        assert (prompt.text, prompt.name) == (expected, name)
+
+
+def test_pictures_are_counted() -> None:
+    made = session().user([image(b"a"), text("What is this?"), image(b"b")])
+    transcript = load(BytesSource(made.bytes()))
+    node = next(node for node in transcript.nodes if node.type == "user")
+    prompt = prompt_of(transcript.record(node), node, "human")
+    assert (prompt.images, prompt.text, prompt.by_person) == (2, "What is this?", True)
+
+
+def test_a_tag_without_an_end_runs_to_the_end() -> None:
+    assert inside("<a>open", "a") == "open"
+    assert inside("no tag", "a") == ""
+    assert inside("<a", "a") == ""

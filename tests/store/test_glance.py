@@ -1,0 +1,180 @@
+"""What both ends of a file say, and how many turns there are."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.builders import VERSIONS, Session, session, thinking, tool
+
+from steno.store.count import count_turns
+from steno.store.discover import found_at
+from steno.store.glance import Glance, glance
+from steno.store.library import newest_first, open_found
+
+LATER: Final = 2e9
+
+
+def look(folder: Path, built: Session | bytes, now: float = LATER) -> Glance:
+    path = folder / "talk.jsonl"
+    path.write_bytes(built if isinstance(built, bytes) else built.bytes())
+    return glance(found_at(str(path)), now)
+
+
+def turns(folder: Path, built: Session | bytes) -> int:
+    path = folder / "talk.jsonl"
+    path.write_bytes(built if isinstance(built, bytes) else built.bytes())
+    return count_turns(found_at(str(path)))
+
+
+def test_the_plain_facts(tmp_path: Path) -> None:
+    built = session(cwd="/home/ada/tide", branch="surge", start="2026-11-07T09:02:00.000Z")
+    seen = look(tmp_path, built.turn("What is the tide?", "High at noon."))
+    assert (seen.project, seen.branch) == ("/home/ada/tide", "surge")
+    assert (seen.model, seen.version) == ("claude-opus-5-5", "2.1.325")
+    assert (seen.title, seen.named, seen.status) == ("What is the tide?", False, "finished")
+    assert seen.id == built.session_id
+    assert seen.started is not None
+    assert seen.ended is not None
+    assert 1_794_042_120.0 < seen.started < seen.ended
+    assert not seen.hidden
+
+
+def test_titles_follow_the_rules_of_the_picker(tmp_path: Path) -> None:
+    built = session().turn("First", "Yes.").turn("Second", "No.")
+    assert look(tmp_path, built).title == "First"
+    assert look(tmp_path, built.last_prompt("Second")).title == "Second"
+    assert look(tmp_path, built.summary("Summed up", built.uuids()[-1])).title == "Summed up"
+    assert look(tmp_path, built.ai_title("By the model")).title == "By the model"
+    assert look(tmp_path, built.title("By hand")).title == "By hand"
+    assert look(tmp_path, built.ai_title("Later")).title == "By hand"
+    assert look(tmp_path, built.title("By hand again")).named
+
+
+def test_a_summary_of_another_session_is_no_title_here(tmp_path: Path) -> None:
+    seen = look(tmp_path, session().summary("Elsewhere", "x-1").turn("Here", "Yes."))
+    assert seen.title == "Here"
+    assert seen.lent == (("x-1", "Elsewhere"),)
+
+
+def test_a_title_beside_the_session_counts(tmp_path: Path) -> None:
+    (tmp_path / "talk").mkdir()
+    (tmp_path / "talk" / "custom-title.json").write_text('{"customTitle":"Beside"}')
+    assert look(tmp_path, session().turn("First", "Yes.").ai_title("AI")).title == "Beside"
+
+
+def test_a_notification_is_no_title(tmp_path: Path) -> None:
+    built = session().turn("First", "Yes.").last_prompt("<task-notification>done")
+    assert look(tmp_path, built).title == "First"
+
+
+@pytest.mark.parametrize(
+    ("age", "status"), [(10, "running"), (1000, "running"), (4000, "interrupted")]
+)
+def test_an_open_call_runs_until_it_is_too_old(tmp_path: Path, age: float, status: str) -> None:
+    built = session().user("Go").assistant(tool("Bash", command="make"))
+    path = tmp_path / "talk.jsonl"
+    path.write_bytes(built.bytes())
+    os.utime(path, (1e9, 1e9))
+    assert glance(found_at(str(path)), 1e9 + age).status == status
+
+
+def test_how_a_session_ended(tmp_path: Path) -> None:
+    asked = session().user("Go")
+    assert look(tmp_path, asked).status == "interrupted"
+    assert look(tmp_path, session().turn("Go", "Done.")).status == "finished"
+    assert look(tmp_path, session().user("Go").fatal("too long")).status == "failed"
+    call = tool("Bash", command="make")
+    assert look(tmp_path, session().user("Go").assistant(call).interrupt()).status == "interrupted"
+    question = tool("AskUserQuestion", questions=[])
+    assert look(tmp_path, session().user("Go").assistant(question)).status == "waiting"
+    assert look(tmp_path, b"").status == "empty"
+
+
+def test_what_listings_leave_out(tmp_path: Path) -> None:
+    assert look(tmp_path, session().user("Hello?")).hidden
+    assert look(tmp_path, b"\x00" * 100).hidden
+    side = (
+        session().turn("Go", "Done.").bytes().replace(b'"isSidechain":false', b'"isSidechain":true')
+    )
+    assert look(tmp_path, side).sidechain
+    assert look(tmp_path, side).hidden
+
+
+def test_a_session_begun_by_a_command_is_called_by_it(tmp_path: Path) -> None:
+    seen = look(tmp_path, session().command("init").assistant("Done."))
+    assert (seen.title, seen.hidden) == ("/init", False)
+
+
+def test_only_the_ends_of_a_long_file_are_needed(tmp_path: Path) -> None:
+    built = session().turn("First", "Yes.")
+    for number in range(200):
+        built.turn(f"Prompt {number}", thinking("x" * 2000), "Answer.")
+    seen = look(tmp_path, built.title("At the end"))
+    assert (seen.title, seen.status) == ("At the end", "finished")
+    assert turns(tmp_path, built) == 201
+
+
+def test_a_first_record_longer_than_the_head_is_still_read(tmp_path: Path) -> None:
+    seen = look(tmp_path, session().turn("Long " * 60_000, "Short.").turn("Next", "Yes."))
+    assert seen.title.startswith("Long Long")
+    assert seen.answered
+
+
+def test_a_last_record_longer_than_the_tail_is_still_read(tmp_path: Path) -> None:
+    call = tool("Bash", command="cat big")
+    built = session().user("Go").assistant(call).result("y" * 300_000)
+    assert look(tmp_path, built).status == "interrupted"
+    assert look(tmp_path, session().turn("Go", "z" * 300_000)).status == "finished"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_generation_is_glanced_at(tmp_path: Path, version: str) -> None:
+    built = session(version, full=True).turn("One", "Two").turn("Three", "Four")
+    seen = look(tmp_path, built)
+    assert (seen.version, seen.status) == (version, "finished")
+    assert seen.title in ("One", "Three")
+    assert turns(tmp_path, built) == 2
+
+
+def test_damage_hides_nothing_else(tmp_path: Path) -> None:
+    built = session().turn("One", "Two").turn("Three", "Four").splice(1, 40).torn_tail(20)
+    assert look(tmp_path, built).title == "One"
+    assert turns(tmp_path, built) == 2
+
+
+def test_rewound_turns_do_not_count(tmp_path: Path) -> None:
+    built = session().turn("One", "Yes.").turn("Two", "No.").turn("Three", "No.")
+    assert turns(tmp_path, built) == 3
+    assert turns(tmp_path, built.rewind(1).turn("Two again", "Yes.")) == 2
+
+
+def test_results_notices_and_lone_commands_are_no_turns(tmp_path: Path) -> None:
+    call = tool("Bash", command="ls")
+    built = session().user("Go").assistant(call).result("a\nb").assistant("Two files.")
+    assert turns(tmp_path, built.command("cost")) == 1
+    assert turns(tmp_path, b"") == 0
+
+
+def test_spaces_after_colons_do_not_matter(tmp_path: Path) -> None:
+    built = session().turn("One", "Two").turn("Three", "Four")
+    spaced = built.bytes().replace(b'"type":"', b'"type": "')
+    assert turns(tmp_path, spaced) == 2
+
+
+@pytest.mark.parametrize("dialect", ["spec-000", "spec-004"])
+def test_dialects_are_counted(tmp_path: Path, dialect: str) -> None:
+    assert turns(tmp_path, session(dialect=dialect).turn("One", "Two").turn("Three", "Four")) == 2
+
+
+def test_a_line_without_end_is_not_held_on_to(tmp_path: Path) -> None:
+    data = session().turn("One", "Two").bytes() + b"x" * (3 << 20)
+    assert turns(tmp_path, data) == 1
+
+
+@pytest.mark.corpus
+def test_the_fast_count_agrees_with_the_story_on_real_files(shared: Path) -> None:
+    files = newest_first(str(shared / "corpus" / "real-client"))
+    odd = [f.path for f in files if count_turns(f) != len(open_found(f).turns())]
+    assert len(files) > 100
+    assert len(odd) <= len(files) // 50, odd

@@ -1,0 +1,154 @@
+"""Sessions by name."""
+
+from pathlib import Path
+
+import pytest
+from tests.builders import Session, session, tool
+from tests.conftest import WriteConfig
+
+from steno.demo.write import write_demo
+from steno.errors import Ambiguous, NotFound, Unreadable
+from steno.store.library import find, newest_first, open_session, read, sessions
+from steno.store.places import demo_dir
+
+ONE = "abcd1111-0000-4000-8000-000000000000"
+TWO = "abcd2222-0000-4000-8000-000000000000"
+
+
+def talk(name: str, title: str, hour: int) -> Session:
+    start = f"2026-11-14T{hour:02}:00:00.000Z"
+    return session(seed=name, session_id=name, start=start).turn("Hi", "Ho").title(title)
+
+
+@pytest.fixture
+def folder(config: WriteConfig) -> Path:
+    return config(talk(ONE, "Tide tables", 8), talk(TWO, "Storm tides", 9))
+
+
+def test_every_kind_of_name(folder: Path) -> None:
+    path = newest_first()[1].path
+    for name in (ONE, ONE.upper(), "abcd1", path, "Tide tables", "TABLES"):
+        assert find(name).path == path
+    assert find("last").place.session_id == TWO
+    assert find(Path(path).name, cwd=str(Path(path).parent)).path == path
+    assert folder
+
+
+def test_an_exact_title_wins_over_a_part_of_another(config: WriteConfig) -> None:
+    config(talk(ONE, "Tide", 8), talk(TWO, "Tide and storm", 9))
+    assert find("Tide").place.session_id == ONE
+
+
+def test_names_that_fit_several_list_them(folder: Path) -> None:
+    assert folder
+    with pytest.raises(Ambiguous) as raised:
+        find("abcd")
+    assert set(raised.value.candidates) == {ONE, TWO}
+    assert ONE in raised.value.hint
+    with pytest.raises(Ambiguous):
+        find("tide")
+
+
+def test_one_id_in_two_folders_is_told_apart_by_path(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        place = tmp_path / "projects" / name
+        place.mkdir(parents=True)
+        (place / f"{ONE}.jsonl").write_bytes(talk(ONE, name, 8).bytes())
+    with pytest.raises(Ambiguous) as raised:
+        find(ONE, str(tmp_path))
+    assert all(candidate.endswith(".jsonl") for candidate in raised.value.candidates)
+
+
+def test_names_that_fit_nothing(folder: Path) -> None:
+    assert folder
+    for name in ("abc", "ffff0000", "no such title", ""):
+        with pytest.raises(NotFound):
+            find(name)
+
+
+def test_last_passes_over_what_listings_hide(config: WriteConfig) -> None:
+    config(talk(ONE, "Real", 8), session(seed="x", start="2026-11-14T23:00:00.000Z").user("Hm?"))
+    assert find("last").place.session_id == ONE
+
+
+def test_there_is_no_last_without_sessions(tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        find("last", str(tmp_path))
+
+
+def test_a_folder_named_like_a_title_is_not_in_the_way(folder: Path, tmp_path: Path) -> None:
+    assert folder
+    (tmp_path / "Storm tides").mkdir()
+    assert find("Storm tides").place.session_id == TWO
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("elsewhere", "./elsewhere", str(tmp_path)):
+        with pytest.raises(Unreadable, match="is a folder"):
+            find(name)
+
+
+def with_agent() -> Session:
+    call = tool("Agent", description="Look", prompt="Look around.", subagent_type="Explore")
+    built = session(seed="agent", session_id=ONE).user("Go").assistant(call)
+    return built.agent(lambda agent: agent.assistant("Nothing here.")).assistant("Done.")
+
+
+def test_sub_agents_are_found_by_id_and_read_when_asked_for(config: WriteConfig) -> None:
+    config(with_agent())
+    opened = open_session(ONE)
+    (agent,) = opened.agent_files
+    assert agent.meta is not None
+    assert agent.meta.agent_type == "Explore"
+    assert "nodes" not in vars(agent.transcript), "nobody has asked yet"
+    assert opened.turns()[0].steps[0].agent is not None
+    assert "nodes" in vars(agent.transcript)
+    assert find(agent.agent_id).path == agent.path
+    assert find(f"agent-{agent.agent_id}").path == agent.path
+    assert find(agent.agent_id[:8]).path == agent.path
+
+
+def test_a_sub_agent_that_went_away_does_not_take_the_session_along(config: WriteConfig) -> None:
+    config(with_agent())
+    opened = open_session(ONE)
+    Path(opened.agent_files[0].path).unlink()
+    assert opened.turns()[0].answer == "Done."
+
+
+def test_files_without_a_record_open_as_empty_sessions(tmp_path: Path) -> None:
+    for content in (b"", b"\x00\xff" * 50):
+        path = tmp_path / "empty.jsonl"
+        path.write_bytes(content)
+        opened = open_session(str(path))
+        assert opened.transcript.nodes == []
+        assert opened.turns() == []
+        assert opened.as_resumed() == []
+
+
+def test_titles_left_in_another_file_reach_the_session(config: WriteConfig) -> None:
+    first = session("1.0.128", seed="one", session_id=ONE).turn("Hi", "Ho")
+    second = session("1.0.128", seed="two", session_id=TWO).summary("Greeting", first.uuids()[-1])
+    config(first, second.turn("Next", "Yes."))
+    assert open_session(ONE).title.text == "Greeting"
+    assert open_session(TWO).title.text == "Next"
+
+
+def test_sessions_come_newest_first_with_a_glance(folder: Path) -> None:
+    assert folder
+    listed = list(sessions())
+    assert [(each.id, each.title, each.turns) for each in listed] == [
+        (TWO, "Storm tides", 1),
+        (ONE, "Tide tables", 1),
+    ]
+    assert listed[0].open().id == TWO
+    assert listed[0].path.endswith(f"{TWO}.jsonl")
+
+
+def test_reading_gives_every_byte(folder: Path) -> None:
+    for path in folder.rglob("*.jsonl"):
+        assert sum(piece.length for piece in read(path)) == path.stat().st_size
+    with pytest.raises(Unreadable):
+        read(folder / "gone.jsonl")
+
+
+def test_a_title_that_stands_in_another_file_finds_its_session() -> None:
+    write_demo(demo_dir())
+    assert find("chart drawn", demo_dir()).path.endswith(".jsonl")

@@ -1,0 +1,135 @@
+"""Write the reference of the command line from the commands themselves: `docs/reference/cli.md`.
+
+python -m tools.make_cli_docs            write it
+python -m tools.make_cli_docs --check    exit 1 when it is out of date
+"""
+
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import click
+
+from steno.cli import main as entry
+
+PAGE: Final = Path(__file__).parent.parent / "docs" / "reference" / "cli.md"
+
+INTRO: Final = """\
+# The command line
+
+<!-- Generated from the commands by tools/make_cli_docs.py; do not edit. -->
+
+Every command and option, in the words of `steno COMMAND --help`.
+What the environment changes stands in [environment](environment.md).
+"""
+
+EXIT_CODES: Final = """\
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | fine |
+| 1 | nothing goes by that name, or there are findings |
+| 2 | the command was used wrongly, or a name fits several sessions |
+| 3 | a file or folder cannot be read |
+
+An error is one line on standard error, with a hint where there is one. Damage in a session file is
+no error: it is shown where it lies, and reading goes on behind it.
+"""
+
+
+def group() -> click.Group:
+    """Return the root of all commands."""
+    (root,) = (value for value in vars(entry).values() if isinstance(value, click.Group))
+    return root
+
+
+class Found(NamedTuple):
+    """A command, by its full name, and the context it would run in."""
+
+    name: str
+    command: click.Command
+    context: click.Context
+
+    @property
+    def options(self) -> list[click.Option]:
+        """Its options that are not hidden, `--help` last."""
+        params = self.command.get_params(self.context)
+        options = [each for each in params if isinstance(each, click.Option)]
+        return [option for option in options if not option.hidden]
+
+
+def commands() -> Iterator[Found]:
+    """Yield every command that is not hidden, the root first."""
+    root = group()
+    yield from _walk(root, click.Context(root, info_name="steno", **root.context_settings))
+
+
+def _walk(command: click.Command, context: click.Context) -> Iterator[Found]:
+    yield Found(context.command_path, command, context)
+    if not isinstance(command, click.Group):
+        return
+    for name in command.list_commands(context):
+        child = command.get_command(context, name)
+        if child is not None and not child.hidden:
+            inner = click.Context(child, context, name, **child.context_settings)
+            yield from _walk(child, inner)
+
+
+def build() -> str:
+    """Return the whole page."""
+    listing = "".join(
+        f"- [`{each.name}`](#{each.name.replace(' ', '-')}): {_first_line(each.command)}\n"
+        for each in commands()
+    )
+    return "\n".join([INTRO, listing, *map(_section, commands()), EXIT_CODES])
+
+
+def _section(found: Found) -> str:
+    usage = " ".join([found.name, *found.command.collect_usage_pieces(found.context)])
+    parts = [f"## {found.name}\n", f"```text\n{usage}\n```\n", _help(found.command)]
+    rows = [option.get_help_record(found.context) for option in found.options]
+    parts.append("| option | |\n|---|---|")
+    parts += [f"| {_code(row[0])} | {_cell(row[1])} |" for row in rows if row is not None]
+    return "\n".join(parts) + "\n"
+
+
+def _help(command: click.Command) -> str:
+    """Return the help as Markdown; a block that click must not rewrap becomes a code block."""
+    text = inspect.cleandoc(command.help or "").partition("\f")[0].rstrip()
+    blocks: list[str] = []
+    for block in text.split("\n\n"):
+        head, _, rest = block.partition("\n")
+        blocks.append(f"```text\n{rest}\n```" if head.strip() == "\b" else block)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _first_line(command: click.Command) -> str:
+    return command.get_short_help_str(limit=200)
+
+
+def _code(text: str) -> str:
+    return f"`{text}`".replace("|", "\\|")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or with `--check` say whether it is out of date."""
+    text = build()
+    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
+        return 0
+    if "--check" in arguments:
+        print(f"{PAGE} is out of date; run `make docs`")
+        return 1
+    PAGE.write_text(text, encoding="utf-8")
+    print(f"wrote {PAGE}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,79 @@
+"""Draw what steno prints on a terminal, for the README: `docs/images/*.svg`.
+
+The commands really run, on a terminal, over the demo's sessions and with a fixed clock.
+
+python -m tools.make_screens            draw them
+python -m tools.make_screens --check    exit 1 when one is out of date
+"""
+
+import io
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+from tools.stage import ROOT, Stage
+
+FOLDER: Final = ROOT / "docs" / "images"
+SCREENS: Final = {
+    "ls": "steno ls --demo --limit 10",
+    "show": "steno show --demo 6429",
+}
+COLUMNS: Final = 96
+_FONT_FACES: Final = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
+_FACES: Final = "ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, monospace"
+_THEME: Final = TerminalTheme(
+    (0x11, 0x14, 0x13),
+    (0xE0, 0xE4, 0xE1),
+    [
+        (0x3B, 0x42, 0x3E),
+        (0xF2, 0x84, 0x82),
+        (0x77, 0xC8, 0x8E),
+        (0xE5, 0xB5, 0x62),
+        (0x91, 0xB2, 0xF6),
+        (0xBB, 0xA2, 0xEA),
+        (0x6D, 0xC5, 0xC5),
+        (0xE0, 0xE4, 0xE1),
+    ],
+)
+
+
+def draw(name: str, command: str) -> str:
+    """Return the picture of one command and what it writes."""
+    with Stage(COLUMNS) as stage:
+        stage.run(["steno demo"])
+        written = stage.perform(command)
+    console = Console(
+        record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, legacy_windows=False
+    )
+    console.print(Text.assemble(("$ ", "dim"), (command, "bold")))
+    console.print()
+    console.print(Text.from_ansi(written.rstrip("\n")), soft_wrap=True)
+    picture = console.export_svg(title="", theme=_THEME, unique_id=f"steno-{name}")
+    # The reader's own monospaced face: a picture that loads nothing from anywhere.
+    return _FONT_FACES.sub("", picture).replace("Fira Code, monospace", _FACES)
+
+
+def main(arguments: list[str], folder: Path = FOLDER) -> int:
+    """Draw every screen; with `--check` only say which ones are out of date."""
+    stale = 0
+    for name, command in SCREENS.items():
+        path = folder / f"{name}.svg"
+        picture = draw(name, command)
+        if path.is_file() and path.read_text(encoding="utf-8") == picture:
+            continue
+        stale += 1
+        if "--check" in arguments:
+            print(f"{path} is out of date; run `make docs`")
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(picture, encoding="utf-8")
+            print(f"wrote {path}")
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
