@@ -72,7 +72,7 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
             return True
         if self.needs_time_as_text and not isinstance(node.timestamp, str):
             return False
-        return node.has_message and (node.has_content or node.type == "user")
+        return node.has_message
 
 
 LATEST: Final = Client(version="2.1.325")

@@ -12,6 +12,24 @@ from steno.session.resume.walk import Loaded
 
 __all__ = ["gather"]
 
+_Run = tuple[int, int]
+
+
+def gather(loaded: Loaded, chain: list[Node], *, first: bool = False) -> list[Node]:
+    """Return the chain with the missing siblings put in their places.
+
+    Results that are pulled in stand among the others in file order, or before them.
+    """
+    weaver = _Weaver(loaded, chain)
+    weaver.pull_in_calls()
+    weaver.pull_in_results()
+    if not weaver.inserts:
+        return chain
+    weaver.move_results()
+    if first:
+        weaver.put_first()
+    return list(weaver.woven())
+
 
 class _Insert:
     """What is to stand behind one place of the chain."""
@@ -21,67 +39,105 @@ class _Insert:
         self.results: list[Node] = []
 
 
-def gather(loaded: Loaded, chain: list[Node], *, first: bool = False) -> list[Node]:
-    """Return the chain with the missing siblings put in their places.
+class _Weaver:
+    """Works out what is missing from a chain, and behind which place of it each thing belongs."""
 
-    Results that are pulled in stand among the others in file order, or before them.
-    """
-    inserts = _missing(loaded, chain)
-    if not inserts:
-        return chain
-    order = {node.uuid: place for place, node in enumerate(loaded.nodes.values())}
-    if first:
-        order.update({node.uuid: -1 for insert in inserts.values() for node in insert.results})
-    return list(_woven(chain, inserts, order))
+    def __init__(self, loaded: Loaded, chain: list[Node]) -> None:
+        self.loaded = loaded
+        self.chain = chain
+        self.order = {node.uuid: place for place, node in enumerate(loaded.nodes.values())}
+        self.on_chain = {node.uuid for node in chain}
+        self.inserts: defaultdict[int, _Insert] = defaultdict(_Insert)
+        self.moved: set[str | None] = set()
+        self.runs_of, ends = _places(chain)
+        self.place_of_use = {
+            use: ends[node.uuid]
+            for node in reversed(chain)
+            if node.uuid in ends
+            for use in node.uses
+        }
+        self.place_below = {chain[end].uuid: end for end in ends.values()}
 
-
-def _missing(loaded: Loaded, chain: list[Node]) -> dict[int, _Insert]:
-    order = {node.uuid: place for place, node in enumerate(loaded.nodes.values())}
-    runs_of, ends = _places(chain)
-    place_of_use = {
-        use: ends[node.uuid] for node in reversed(chain) if node.uuid in ends for use in node.uses
-    }
-    last_lines = {chain[end].uuid: end for end in ends.values()}
-    on_chain = {node.uuid for node in chain}
-    inserts: defaultdict[int, _Insert] = defaultdict(_Insert)
-    call_places: dict[str | None, int] = {}
-    for node in loaded.nodes.values():
-        runs = runs_of.get(node.message_id) if node.type == "assistant" else None
-        if runs and node.uuid not in on_chain:
-            first, last = _run_before(runs, order[node.uuid], chain, order)
-            inserts[first].calls.append(node)
-            call_places[node.uuid] = last
+    def pull_in_calls(self) -> None:
+        """Find the lines of responses on the chain that are not on it themselves."""
+        for node in self.loaded.nodes.values():
+            runs = self.runs_of.get(node.message_id) if node.type == "assistant" else None
+            if not runs or node.uuid in self.on_chain:
+                continue
+            start, last = self._run_before(runs, self.order[node.uuid])
+            self.inserts[start].calls.append(node)
+            if self.order[node.uuid] > self.order[self.chain[last].uuid]:
+                self.place_below.pop(self.chain[last].uuid, None)
+            self.place_below[node.uuid] = last
             for use in node.uses:
-                place_of_use.setdefault(use, last)
-    taken = on_chain | {node.uuid for insert in inserts.values() for node in insert.calls}
-    below = _children(loaded, on_chain)
-    for node in loaded.nodes.values():
-        if node.uuid in on_chain or node.sidechain:
-            continue
-        place = _place_of(node, place_of_use, last_lines, call_places)
-        if place is None:
-            continue
-        for each in (node, *_hanging(node, below)):
-            if each.uuid not in taken:
-                taken.add(each.uuid)
-                inserts[place].results.append(each)
-    return dict(inserts)
+                self.place_of_use.setdefault(use, last)
 
+    def pull_in_results(self) -> None:
+        """Find the results of those responses, and the dead ends that hang on them."""
+        calls = {node.uuid for insert in self.inserts.values() for node in insert.calls}
+        taken = self.on_chain | calls
+        below = _children(self.loaded, self.on_chain)
+        for node in self.loaded.nodes.values():
+            place = self._place_of(node)
+            if place is None or node.sidechain or node.uuid in self.on_chain:
+                continue
+            for each in (node, *_hanging(node, below)):
+                if each.uuid not in taken:
+                    taken.add(each.uuid)
+                    self.inserts[place].results.append(each)
 
-def _place_of(
-    node: Node,
-    place_of_use: dict[str, int],
-    last_lines: dict[str | None, int],
-    call_places: dict[str | None, int],
-) -> int | None:
-    """Return behind which place a record off the chain belongs, if it is a call or a result."""
-    if not node.is_result:
-        return call_places.get(node.uuid)
-    called = [place_of_use[use] for use in node.results if use in place_of_use]
-    return called[0] if called else last_lines.get(node.parent)
+    def move_results(self) -> None:
+        """Take along the results on the chain that belong behind a later line of their response."""
+        places = {place for place, insert in self.inserts.items() if insert.results}
+        for now, node in enumerate(self.chain):
+            place = self._place_of(node) if node.is_result else None
+            if place is not None and now < place and place in places:
+                self.moved.add(node.uuid)
+                self.inserts[place].results.append(node)
+        for insert in self.inserts.values():
+            insert.results.sort(key=lambda node: self.order[node.uuid])
 
+    def put_first(self) -> None:
+        """Let what was pulled in come before the results on the chain."""
+        for insert in self.inserts.values():
+            self.order.update(dict.fromkeys((node.uuid for node in insert.results), -1))
 
-_Run = tuple[int, int]
+    def woven(self) -> Iterator[Node]:
+        """Yield the chain with everything in its place."""
+        calls: list[Node] = []
+        results: list[Node] = []
+        for place, node in enumerate(self.chain):
+            if node.uuid in self.moved:
+                continue
+            here = self.order[node.uuid]
+            same_run = calls and node.type == "assistant" and node.message_id == calls[0].message_id
+            yield from self._taken(calls, here if same_run else None)
+            if node.is_result:
+                yield from self._taken(results, here)
+            elif node.is_message and not same_run:
+                yield from self._taken(results, None)
+            yield node
+            if place in self.inserts:
+                calls.extend(self.inserts[place].calls)
+                results.extend(self.inserts[place].results)
+        yield from (*calls, *results)
+
+    def _taken(self, waiting: list[Node], before: int | None) -> Iterator[Node]:
+        """Yield, and take off the list, what stands before that place; everything for None."""
+        while waiting and (before is None or self.order[waiting[0].uuid] < before):
+            yield waiting.pop(0)
+
+    def _place_of(self, node: Node) -> int | None:
+        """Return behind which place a result, or what hangs on a call, belongs."""
+        if not node.is_result:
+            return self.place_below.get(node.uuid)
+        called = [self.place_of_use[use] for use in node.results if use in self.place_of_use]
+        return called[0] if called else self.place_below.get(node.parent)
+
+    def _run_before(self, runs: list[_Run], place: int) -> _Run:
+        """Return the last stretch that began before that place in the file, or else the first."""
+        began = (run for run in reversed(runs) if self.order[self.chain[run[0]].uuid] < place)
+        return next(began, runs[0])
 
 
 def _places(chain: list[Node]) -> tuple[dict[str | None, list[_Run]], dict[str | None, int]]:
@@ -103,13 +159,6 @@ def _places(chain: list[Node]) -> tuple[dict[str | None, list[_Run]], dict[str |
             lines.extend(line.uuid for line in chain[place : last + 1])
             ends.update(dict.fromkeys(lines, last))
     return runs_of, ends
-
-
-def _run_before(
-    runs: list[_Run], place: int, chain: list[Node], order: dict[str | None, int]
-) -> _Run:
-    """Return the last stretch that began before that place in the file, or else the first."""
-    return next((run for run in reversed(runs) if order[chain[run[0]].uuid] < place), runs[0])
 
 
 def _runs(chain: list[Node]) -> Iterator[tuple[int, int]]:
@@ -159,29 +208,3 @@ def _subtree(root: Node, below: dict[str | None, list[Node]]) -> Iterator[Node]:
         seen.add(node.uuid)
         yield node
         stack.extend(reversed(below.get(node.uuid, ())))
-
-
-def _woven(
-    chain: list[Node], inserts: dict[int, _Insert], order: dict[str | None, int]
-) -> Iterator[Node]:
-    """Yield the chain with the inserts, calls and results each in the given order."""
-    calls: list[Node] = []
-    results: list[Node] = []
-    for place, node in enumerate(chain):
-        same_run = calls and node.type == "assistant" and node.message_id == calls[0].message_id
-        yield from _taken(calls, order[node.uuid] if same_run else None, order)
-        if node.is_result:
-            yield from _taken(results, order[node.uuid], order)
-        elif node.is_message and not same_run:
-            yield from _taken(results, None, order)
-        yield node
-        if place in inserts:
-            calls.extend(inserts[place].calls)
-            results.extend(inserts[place].results)
-    yield from (*calls, *results)
-
-
-def _taken(waiting: list[Node], before: int | None, order: dict[str | None, int]) -> Iterator[Node]:
-    """Yield, and take off the list, what stands before that place; everything for None."""
-    while waiting and (before is None or order[waiting[0].uuid] < before):
-        yield waiting.pop(0)

@@ -8,7 +8,6 @@ import msgspec
 from steno.format.records import read_time
 from steno.session.nodes import Node
 from steno.session.resume.clients import Client
-from steno.session.resume.gather import gather
 from steno.session.resume.walk import Loaded, walk
 
 __all__ = ["choose_leaf"]
@@ -21,13 +20,26 @@ def choose_leaf(loaded: Loaded, client: Client) -> Node | None:
     if marker is None:
         return newest
     marked = loaded.nodes.get(marker.leaf)
+    explicit = marker.explicit and not marker.stale
+    if marked is not None and marked.sidechain and explicit:
+        return None
     if marked is None or not marked.converses or not _leads_to_message(loaded, marked):
         return newest
-    if marker.explicit and not marker.stale:
-        return marked
+    if explicit:
+        return _trailing(loaded, marked)
     if newest is not None and _goes_on_from(loaded, newest, marked, client):
         return newest
     return marked
+
+
+def _trailing(loaded: Loaded, marked: Node) -> Node:
+    """Return the last of the notes that hang on a record and lead to no message."""
+    below = _children(loaded)
+    while True:
+        notes = [node for node in below.get(marked.uuid, ()) if node.uuid not in below]
+        if not notes or notes[-1].is_message:
+            return marked
+        marked = notes[-1]
 
 
 def _newest(loaded: Loaded, client: Client) -> Node | None:
@@ -90,8 +102,8 @@ def _leads_to_message(loaded: Loaded, node: Node) -> bool:
 def _goes_on_from(loaded: Loaded, newest: Node, marked: Node, client: Client) -> bool:
     """Whether the newest leaf continues the marked conversation, by parents that are there."""
     chain = walk(loaded, newest, msgspec.structs.replace(client, bridge_seconds=None))
-    if client.gathers and marked.is_result:
-        chain = gather(loaded, chain)
+    if client.gathers and any(set(marked.results) & set(node.uses) for node in chain):
+        return True
     return any(node is marked for node in chain)
 
 

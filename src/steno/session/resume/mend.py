@@ -16,13 +16,12 @@ _CONTINUE: Final = "Continue from where you left off."
 
 def mend(entries: list[Entry], client: Client) -> list[Entry]:
     """Settle open calls, drop what is empty, and answer a prompt that was never answered."""
-    entries = [entry for entry in entries if not _says_nothing(entry)]
+    entries = _without_hollow_responses(entries)
     entries = _settle_calls(entries, client)
-    entries = [entry for entry in entries if not _says_nothing(entry)]
-    entries = _without_bare_thinking(entries)
+    entries = _without_hollow_responses(entries)
     if client.answers_prompts:
         entries = _with_an_answer(entries, client)
-    return [entry for entry in entries if not entry.error]
+    return [entry for entry in entries if not (entry.error or _says_nothing(entry))]
 
 
 def _settle_calls(entries: list[Entry], client: Client) -> list[Entry]:
@@ -82,20 +81,16 @@ def _says_nothing(entry: Entry) -> bool:
     )
 
 
-def _without_bare_thinking(entries: list[Entry]) -> list[Entry]:
-    """Leave out responses that hold nothing but reasoning."""
-    substantial = {
-        entry.group
-        for entry in entries
-        if entry.role == "assistant" and not entry.error and not only_thinking(entry.blocks)
-    }
-    return [
-        entry
-        for entry in entries
-        if entry.role != "assistant"
-        or entry.group in substantial
-        or not only_thinking(entry.blocks)
-    ]
+def _without_hollow_responses(entries: list[Entry]) -> list[Entry]:
+    """Leave out responses that hold nothing but blank text and reasoning."""
+    substantial = {entry.group for entry in entries if _is_substantial(entry)}
+    return [e for e in entries if e.role != "assistant" or e.group in substantial or e.error]
+
+
+def _is_substantial(entry: Entry) -> bool:
+    if entry.role != "assistant" or entry.error:
+        return False
+    return not _says_nothing(entry) and not only_thinking(entry.blocks)
 
 
 def _behind_reminders(entries: list[Entry], place: int) -> int:

@@ -94,8 +94,8 @@ def take_in(transcript: Transcript, client: Client) -> Loaded:
 
 def _is_passed(node: Node, client: Client) -> bool:
     """Whether the record only links its child to its parent."""
-    empty = node.type == "assistant" and node.has_message and not node.has_content
-    return empty or node.type in client.links
+    empty = node.is_message and node.has_message and not node.has_content
+    return (empty and "no content" not in client.refuses) or node.type in client.links
 
 
 def _is_node(node: Node, client: Client) -> bool:
