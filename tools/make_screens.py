@@ -19,7 +19,7 @@ from tools.stage import ROOT, Stage
 
 FOLDER: Final = ROOT / "docs" / "images"
 SCREENS: Final = {
-    "ls": "steno ls --demo --limit 10",
+    "ls": "steno ls --demo --until 2026-11-12 --limit 10",
     "show": "steno show --demo 6429",
 }
 COLUMNS: Final = 96

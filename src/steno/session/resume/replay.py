@@ -31,7 +31,7 @@ def as_resumed(
     With `prompt` the new prompt is put behind them, merged as the client merges it.
     """
     loaded = take_in(transcript, client)
-    if not any(node.is_message and not node.sidechain for node in loaded.nodes.values()):
+    if not any(_speaks(node) and not node.sidechain for node in loaded.nodes.values()):
         return None
     leaf = choose_leaf(loaded, client)
     if leaf is None:
@@ -69,6 +69,10 @@ def _gives_up(loaded: Loaded, chain: list[Node], client: Client) -> bool:
         "no time": any(node.timestamp is None for node in messages),
     }
     return any(reasons.get(reason) for reason in client.refuses)
+
+
+def _speaks(node: Node) -> bool:
+    return node.is_message or node.subtype == "local_command"
 
 
 def resumed_leaf(transcript: Transcript, client: Client = LATEST) -> Node | None:
