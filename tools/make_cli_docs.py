@@ -33,7 +33,7 @@ EXIT_CODES: Final = """\
 | 0 | fine |
 | 1 | nothing goes by that name, or there are findings |
 | 2 | the command was used wrongly, or a name fits several sessions |
-| 3 | a file or folder cannot be read |
+| 3 | a file or folder cannot be read or written, or steno itself is at fault |
 
 An error is one line on standard error, with a hint where there is one. Damage in a session file is
 no error: it is shown where it lies, and reading goes on behind it.

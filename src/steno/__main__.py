@@ -1,5 +1,6 @@
 """The door of the command line: answers `--version` at once, hands the rest to `steno.cli`."""
 
+import os
 import sys
 
 
@@ -8,11 +9,21 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         from steno._version import __version__
 
-        sys.stdout.write(f"steno {__version__}\n")
+        _say(f"steno {__version__}\n")
         return
     from steno.cli.main import run
 
     run()
+
+
+def _say(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        sys.stderr.write(f"steno: cannot write: {error.strerror}\n")
+        sys.stderr.flush()
+        os._exit(3)  # another flush on the way out would only say it again
 
 
 if __name__ == "__main__":

@@ -118,6 +118,18 @@ def test_the_demo_before_it_is_written(steno: Steno) -> None:
         (["show"], "SESSION"),
         (["show", "x", "--width", "3"], "3"),
         (["--color"], "color"),
+        (["demo", "--reset"], "--reset"),
+        (["show", "x", "--records", "--raw", "y"], "--raw"),
+        (["show", "x", "--graph", "--records"], "--records"),
+        (["show", "x", "--graph", "--turn", "1"], "--turn"),
+        (["show", "x", "--records", "--branch", "1"], "--branch"),
+        (["show", "x", "--messages", "--agent", "y"], "--agent"),
+        (["show", "x", "--graph", "--thinking"], "--thinking"),
+        (["show", "x", "--records", "--all"], "--all"),
+        (["show", "x", "--client", "2.1.325"], "--client"),
+        (["show", "x", "--messages", "--prompt", "Hi"], "--prompt"),
+        (["show", "x", "--raw", "y", "--json"], "--json"),
+        (["show", "x", "--branch", "1", "--agent", "y"], "--agent"),
     ],
 )
 def test_wrong_usage(steno: Steno, arguments: list[str], words: str) -> None:
@@ -126,7 +138,14 @@ def test_wrong_usage(steno: Steno, arguments: list[str], words: str) -> None:
 
 @pytest.mark.parametrize(
     "part",
-    [["--turn", "99"], ["--branch", "9"], ["--agent", "ffff"], ["--raw", "nope"]],
+    [
+        ["--turn", "99"],
+        ["--branch", "9"],
+        ["--agent", "ffff"],
+        ["--agent", ""],
+        ["--raw", "nope"],
+        ["--raw", ""],
+    ],
 )
 def test_a_part_that_is_not_there(steno: Steno, demo: DemoReport, part: list[str]) -> None:
     assert demo.sessions

@@ -214,7 +214,7 @@ def test_the_demo_is_written_listed_and_written_again(steno: Steno) -> None:
     assert ran.lines[0] == "18 sessions in 4 projects, 11 sub-agents, 666 kB written"
     assert ran.lines[1] == f"in {os.environ['STENO_HOME']}/demo"
     assert "Smooth the curve, keep the surge" in ran.out
-    assert steno("demo", "--reset").code == 0
+    assert steno("demo").lines[0] == ran.lines[0]
     report = steno("demo", "--json").json
     assert (report["sessions"], report["root"]) == (18, f"{os.environ['STENO_HOME']}/demo")
 
@@ -224,3 +224,22 @@ def test_a_demo_that_cannot_be_written_is_said(steno: Steno) -> None:
     ran = steno("demo")
     assert ran.code == 3
     assert ran.err.startswith("steno: cannot write ")
+
+
+def test_a_fault_of_our_own_is_one_line(steno: Steno, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault() -> float:
+        raise RuntimeError("the \x1b[31mtide\n is out")
+
+    monkeypatch.setattr("steno.cli.clock.now", fault)
+    monkeypatch.delenv("STENO_DEBUG", raising=False)
+    ran = steno("ls")
+    assert (ran.code, ran.out) == (3, "")
+    first, hint = ran.err.splitlines()
+    assert first.startswith("steno: internal error: RuntimeError: the ")
+    assert "\x1b" not in ran.err
+    assert "STENO_DEBUG" in hint
+    monkeypatch.setenv("STENO_DEBUG", "1")
+    told = steno("ls")
+    assert told.code == 3
+    assert told.err.startswith("Traceback")
+    assert "\x1b" not in told.err

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,13 @@ from tests.builders import session, thinking, tool
 from tests.cli.conftest import Steno
 from tests.conftest import WriteConfig
 
+from steno.cli.graph import _places
 from steno.demo.write import DemoReport
+from steno.format.encode import encode_line
+from steno.format.source import BytesSource
 from steno.safe.terminal import width
+from steno.session.session import Session as Opened
+from steno.session.transcript import load
 
 SMOOTH = "Smooth the curve, keep the surge"
 
@@ -297,3 +303,34 @@ def test_numbers_of_any_size_survive(steno: Steno, tmp_path: Path) -> None:
     assert told[1]["content"][0]["input"]["timeout"] == 2**90
     assert steno("show", path, "--json").code == 0
     assert steno("show", path).code == 0
+
+
+def test_the_graph_in_json(steno: Steno, tmp_path: Path) -> None:
+    built = session().turn("One", "Two").turn("Three", "Four")
+    (tmp_path / "talk.jsonl").write_bytes(built.bytes())
+    nodes = steno("show", tmp_path / "talk.jsonl", "--graph", "--json").json
+    assert [node["uuid"] for node in nodes] == built.uuids()
+    assert [node["leaf"] for node in nodes][-1:] == [True]
+    assert all(node["taken"] and node["depth"] == 0 for node in nodes)
+    known = {node["uuid"] for node in nodes} | {None}
+    assert {node["parent"] for node in nodes} <= known
+    rewound = steno("show", "--demo", SMOOTH, "--graph", "--json").json
+    assert [node["depth"] for node in rewound if node["leaf"]] == [0]
+    assert any(node["depth"] for node in rewound if not node["taken"])
+
+
+def _told(lines: Iterable[dict[str, object]]) -> Opened:
+    return Opened(load(BytesSource(b"".join(encode_line(line) for line in lines))))
+
+
+@pytest.mark.timeout(15)
+@pytest.mark.parametrize("shape", ["rings", "twins"])
+def test_a_graph_of_many_odd_records_is_drawn_in_one_walk(shape: str) -> None:
+    many = 20_000
+    if shape == "rings":
+        pairs = [(f"a{n}", f"b{n}") for n in range(many)]
+        pairs += [(b, a) for a, b in pairs]
+    else:
+        pairs = [("twin", "")] * many + [(f"c{n}", "twin") for n in range(many)]
+    found = _told({"type": "system", "uuid": own, "parentUuid": above} for own, above in pairs)
+    assert sum(1 for _ in _places(found)) == 2 * many

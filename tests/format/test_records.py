@@ -120,3 +120,27 @@ def test_a_tool_use_result_is_an_object_a_string_or_a_list() -> None:
     assert one('{"type":"user","toolUseResult":"Error: x"}').tool_use_result == "Error: x"
     assert one('{"type":"user","toolUseResult":[1]}').tool_use_result == [1]
     assert one('{"type":"user"}').tool_use_result is None
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ('"hi"', "hi"),
+        ('[{"type":"text","text":"hi"}]', (Text("hi"),)),
+        ("null", None),
+        ("[]", ()),
+    ],
+)
+def test_content_is_the_same_on_both_ways_of_reading(content: str, expected: object) -> None:
+    """A field of the wrong type sends the message down the tolerant way."""
+    for role in ('"user"', "5"):
+        message = one(f'{{"type":"user","message":{{"role":{role},"content":{content}}}}}').message
+        assert message is not None
+        assert message.content == expected
+
+
+def test_content_may_hold_blocks_of_unknown_types_beside_known_ones() -> None:
+    message = one('{"type":"user","message":{"content":[{"type":"zzz"},"hi"]}}').message
+    assert message is not None
+    assert message.content == (UnknownBlock("zzz", {"type": "zzz"}), Text("hi"))
+    assert message.blocks == message.content

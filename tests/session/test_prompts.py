@@ -5,7 +5,7 @@ from tests.builders import Json, image, session, text
 
 from steno.format.encode import encode_line
 from steno.format.source import BytesSource
-from steno.session.story.prompts import inside, origin_of, prompt_of
+from steno.session.story.prompts import _without_reminders, inside, origin_of, prompt_of
 from steno.session.transcript import Transcript, load
 
 
@@ -83,3 +83,9 @@ def test_a_tag_without_an_end_runs_to_the_end() -> None:
     assert inside("<a>open", "a") == "open"
     assert inside("no tag", "a") == ""
     assert inside("<a", "a") == ""
+
+
+@pytest.mark.timeout(15)
+def test_any_number_of_reminders_is_passed_over_in_one_reading() -> None:
+    reminder = "<system-reminder>mind the tide</system-reminder>\n"
+    assert _without_reminders(reminder * 200_000 + "Go") == "Go"

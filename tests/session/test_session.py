@@ -8,6 +8,7 @@ from tests.corpus import transcripts
 from tests.session.opened import check_sound, opened, opened_file, sessions_below
 
 from steno.demo.stories import stories
+from steno.errors import Ambiguous, NotFound
 from steno.format.source import BytesSource
 from steno.session.session import Session as Opened
 from steno.session.transcript import load
@@ -164,3 +165,19 @@ def test_real_slash_commands_are_turns_only_when_answered(shared: Path) -> None:
     assert asked["/demo args here"]
     assert asked["/hello big world"]
     assert not asked["/context"]
+
+
+def test_a_record_is_found_by_the_beginning_of_its_id() -> None:
+    lines = b"".join(
+        b'{"type":"user","uuid":"%s","message":{"role":"user","content":"hi"}}\n' % name
+        for name in (b"abc1", b"abc2", b"abc")
+    )
+    found = Opened(load(BytesSource(lines)))
+    assert found.record("abc").uuid == "abc"
+    assert found.record("abc2").uuid == "abc2"
+    with pytest.raises(Ambiguous) as several:
+        found.record("ab")
+    assert several.value.candidates == ("abc1", "abc2", "abc")
+    for name in ("", "x"):
+        with pytest.raises(NotFound):
+            found.record(name)

@@ -1,14 +1,17 @@
 """Sub-agents and the calls that started them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.builders import VERSIONS, Session, session, tool
 from tests.session.opened import opened, sessions_below
 
+from steno.format.encode import encode_line
 from steno.format.source import BytesSource
 from steno.session.session import Session as Opened
-from steno.session.story.threads import AgentFile
+from steno.session.story import threads
+from steno.session.story.threads import AgentFile, Thread
 from steno.session.transcript import load
 
 
@@ -152,3 +155,58 @@ def test_real_sub_agents_are_tied_to_their_calls(shared: Path, place: str) -> No
     asynchronous = "subbg" in place or "tui_agent" in place
     assert found.agents[0].asynchronous is asynchronous
     assert (found.agents[0].notification is not None) is asynchronous
+
+
+def test_a_thousand_agents_are_tied_without_asking_each_about_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = session().user("go").assistant(call()).agent(work)
+    first = opened(made)
+    (file,) = first.agent_files
+    files = [
+        AgentFile(f"a{n:04}", file.transcript, path=f"agent-a{n:04}.jsonl") for n in range(1000)
+    ]
+    asked = 0
+    plain = threads._by_name
+
+    def counted(*arguments: Any) -> None:
+        nonlocal asked
+        asked += 1
+        plain(*arguments)
+
+    monkeypatch.setattr(threads, "_by_name", counted)
+    found = Opened(first.transcript, name=first.name, agents=[*files, file])
+    assert [thread.agent_id for thread in found.agents] == [file.agent_id]
+    assert asked <= 1001
+
+
+@pytest.mark.timeout(15)
+@pytest.mark.parametrize("same", [True, False])
+def test_thousands_of_agents_inside_the_main_file_are_tied_in_order(*, same: bool) -> None:
+    many = 15_000
+    lines: list[dict[str, Any]] = [{"type": "user", "uuid": "u", "message": _says("go")}]
+    for n in range(many):
+        block = {"type": "tool_use", "id": f"t{n}", "name": "Task", "input": {"prompt": f"do {n}"}}
+        message = {"role": "assistant", "content": [block]}
+        lines.append({"type": "assistant", "uuid": f"c{n}", "parentUuid": "u", "message": message})
+    for n in range(many):
+        words = _says(f"do {n}" if same else f"changed {n}")
+        lines.append({"type": "user", "uuid": f"s{n}", "isSidechain": True, "message": words})
+    data = b"".join(encode_line(line) for line in lines)
+    found = Opened(load(BytesSource(data)), name="x")
+    assert [thread.call_id for thread in found.agents] == [f"t{n}" for n in range(many)]
+    assert [thread.nodes[0].uuid for thread in found.agents] == [f"s{n}" for n in range(many)]
+
+
+def _says(words: str) -> dict[str, str]:
+    return {"role": "user", "content": words}
+
+
+def test_agents_in_a_ring_are_let_go_and_those_below_stay() -> None:
+    made = opened(session().user("go").assistant(call()).agent(work))
+    one, two, below = (Thread(made.transcript, made.transcript.nodes[:1]) for _ in range(3))
+    one.parent, two.parent, below.parent = two, one, one
+    threads._plant([below, one, two])
+    assert one.parent is None
+    assert (two.parent, below.parent) == (one, one)
+    assert {thread.depth for thread in one.children} == {2}

@@ -1,11 +1,14 @@
 """What a session is called."""
 
+import inspect
+import sys
 from pathlib import Path
 
 import pytest
 from tests.builders import session, text
 from tests.session.opened import opened, opened_file
 
+from steno.format.source import BytesSource
 from steno.session.session import Session as Opened
 from steno.session.story.titles import (
     UNTITLED,
@@ -13,7 +16,9 @@ from steno.session.story.titles import (
     first_prompt,
     own_summary,
     summaries_in,
+    title_of,
 )
+from steno.session.transcript import load
 
 
 def test_the_order_is_that_of_the_clients_own_list() -> None:
@@ -80,3 +85,17 @@ def test_the_clients_picker_agrees(shared: Path) -> None:
     }
     assert titles
     assert all(titles.values())
+
+
+def test_a_title_record_that_is_nested_too_deep_to_decode_names_nothing() -> None:
+    deep = b'{"type":"ai-title","x":' + b"[" * 400 + b"]" * 400 + b',"aiTitle":"Deep"}\n'
+    transcript = load(BytesSource(deep))
+    assert title_of(transcript).text == "Deep"
+    before = sys.getrecursionlimit()
+    # What a decoder can do depends on how deep the program is in its own calls.
+    sys.setrecursionlimit(len(inspect.stack(0)) + 150)
+    try:
+        title = title_of(transcript)
+    finally:
+        sys.setrecursionlimit(before)
+    assert title.source == "none"

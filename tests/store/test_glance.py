@@ -11,6 +11,7 @@ from steno.store.count import count_turns
 from steno.store.discover import found_at
 from steno.store.glance import Glance, glance
 from steno.store.library import newest_first, open_found
+from steno.store.read import FileSource
 
 LATER: Final = 2e9
 
@@ -178,3 +179,28 @@ def test_the_fast_count_agrees_with_the_story_on_real_files(shared: Path) -> Non
     odd = [f.path for f in files if count_turns(f) != len(open_found(f).turns())]
     assert len(files) > 100
     assert len(odd) <= len(files) // 50, odd
+
+
+def test_a_pipe_in_place_of_a_title_holds_nothing_up(tmp_path: Path) -> None:
+    (tmp_path / "talk").mkdir()
+    os.mkfifo(tmp_path / "talk" / "custom-title.json")
+    assert look(tmp_path, session().turn("Hi", "Ho")).title == "Hi"
+
+
+def test_turns_are_counted_in_one_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = session()
+    for number in range(200):
+        made.user(f"<command-name>/{number}</command-name>")
+    data = made.turn("Hi", "Ho").bytes()
+    amount = 0
+    plain = FileSource.read
+
+    def counted(self: FileSource, offset: int, length: int) -> bytes:
+        nonlocal amount
+        found = plain(self, offset, length)
+        amount += len(found)
+        return found
+
+    monkeypatch.setattr(FileSource, "read", counted)
+    assert turns(tmp_path, data) == 1
+    assert amount <= 4 * len(data)

@@ -8,8 +8,11 @@ from tests.conftest import WriteConfig
 
 from steno.demo.write import write_demo
 from steno.errors import Ambiguous, NotFound, Unreadable
+from steno.session.session import Session as Opened
+from steno.session.transcript import load
 from steno.store.library import find, newest_first, open_session, read, sessions
 from steno.store.places import demo_dir
+from steno.store.read import FileSource
 
 ONE = "abcd1111-0000-4000-8000-000000000000"
 TWO = "abcd2222-0000-4000-8000-000000000000"
@@ -152,3 +155,62 @@ def test_reading_gives_every_byte(folder: Path) -> None:
 def test_a_title_that_stands_in_another_file_finds_its_session() -> None:
     write_demo(demo_dir())
     assert find("chart drawn", demo_dir()).path.endswith(".jsonl")
+
+
+OPEN = Path("/proc/self/fd")
+
+
+def _open_below(folder: Path) -> list[Path]:
+    files = (each.readlink() for each in OPEN.iterdir() if each.is_symlink())
+    return [path for path in files if path.is_relative_to(folder)]
+
+
+@pytest.mark.skipif(not OPEN.is_dir(), reason="the system does not list them")
+def test_open_sessions_and_ended_readings_hold_no_file(folder: Path) -> None:
+    held = [each.open() for each in sessions()]
+    assert [len(each.turns()) for each in held] == [1, 1]
+    whole, broken_off = read(newest_first()[0].path), read(newest_first()[1].path)
+    assert len(list(whole)) > 1
+    next(broken_off)
+    assert len(_open_below(folder)) == 1
+    del broken_off
+    assert _open_below(folder) == []
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_path_to_nothing_is_refused_before_the_first_record() -> None:
+    with pytest.raises(Unreadable, match="no such file"):
+        read("none.jsonl")
+
+
+def test_a_session_closes_what_it_reads_from(folder: Path) -> None:
+    path = newest_first(str(folder))[0].path
+    source = FileSource(path)
+    with Opened(load(source)) as opened:
+        assert opened.turns()
+    with pytest.raises(Unreadable):
+        source.read(0, 1)
+    opened.close()
+
+
+def test_old_sessions_are_not_running(config: WriteConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    config(session(start="2026-11-15T11:58:00.000Z").user("Go").assistant(tool("Bash")))
+    assert [each.look.status for each in sessions(hidden=True)] == ["running"]
+    monkeypatch.setenv("STENO_NOW", "2026-11-20T12:00:00Z")
+    assert [each.look.status for each in sessions(hidden=True)] == ["interrupted"]
+
+
+def test_a_title_may_begin_like_a_path(config: WriteConfig) -> None:
+    config(talk(ONE, "/context", 8), talk(TWO, ".gitignore for tides", 9))
+    assert find("/context").place.session_id == ONE
+    assert find(".gitignore").place.session_id == TWO
+    with pytest.raises(Unreadable, match="/nothing/here"):
+        find("/nothing/here")
+
+
+def test_agent_files_nested_without_end_do_not_stop_a_look(config: WriteConfig) -> None:
+    folder = config(talk(ONE, "Tide tables", 8))
+    deep = b'{"sessionId":"x","message":' + b"[" * 100_000 + b"\n"
+    beside = Path(newest_first()[0].path).parent / "agent-abcd1234.jsonl"
+    beside.write_bytes(deep)
+    assert [each.open().title.text for each in sessions(str(folder))] == ["Tide tables"]

@@ -70,11 +70,11 @@ def _hunks(transcript: Transcript, step: Step) -> list[StructuredPatchItem]:
 def _hunk(hunk: StructuredPatchItem) -> Iterator[_Row]:
     """Yield a hunk with one line around each change."""
     lines = [line for line in hunk.lines or () if not line.startswith("\\")]
-    changed = [at for at, line in enumerate(lines) if line[:1] in {"+", "-"}]
+    changed = {at for at, line in enumerate(lines) if line[:1] in {"+", "-"}}
     old, new = int(hunk.old_start or 1), int(hunk.new_start or 1)
     for at, line in enumerate(lines):
         sign = line[:1]
-        near = any(abs(at - other) <= 1 for other in changed)
+        near = not changed.isdisjoint((at - 1, at, at + 1))
         if sign == "-":
             yield old, _MINUS, line[1:]
         elif near:

@@ -1,11 +1,11 @@
 """What time it is, and what people mean by a time."""
 
-import os
 import re
 import time
 from typing import Final
 
 from steno.errors import BadRequest
+from steno.store.clock import moment, now
 
 __all__ = ["day_of", "iso", "moment", "now", "when"]
 
@@ -13,27 +13,6 @@ _AGO: Final = re.compile(r"(\d+)\s*([mhdw])")
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _HINT: Final = "a date (2026-11-07), a time ago (7d, 3h), `today` or `yesterday`"
 _DATE: Final = 10
-
-
-def now() -> float:
-    """Return the time in seconds: `STENO_NOW` where it is set, else the clock's."""
-    told = os.environ.get("STENO_NOW", "")
-    if not told:
-        return time.time()
-    value = moment(told)
-    if value is None:
-        raise BadRequest(f"STENO_NOW is no time: {told!r}", hint="such as 2026-11-15T12:00:00Z")
-    return value
-
-
-def moment(text: str) -> float | None:
-    """Return the seconds an ISO time stands for; without a zone it is local time."""
-    from datetime import datetime
-
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def iso(seconds: float | None) -> str | None:

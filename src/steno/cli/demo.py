@@ -14,14 +14,14 @@ __all__ = ["command"]
 
 
 @click.command("demo", short_help="Write a few made-up sessions to try things on.")
-@click.option("--reset", is_flag=True, help="Write them afresh, also when they are there already.")
 @options(JSON, COLOR)
 @click.pass_context
-def command(ctx: click.Context, color: ColourMode, *, reset: bool, as_json: bool) -> None:
+def command(ctx: click.Context, color: ColourMode, *, as_json: bool) -> None:
     """Write a few made-up sessions below steno's own folder (STENO_HOME), and list them.
 
     They show what sessions can hold: sub-agents, a compaction, a rewind, a damaged file, text that
-    bites. Every command that looks at sessions takes --demo.
+    bites. Every command that looks at sessions takes --demo. What an earlier demo wrote is written
+    afresh; other files in the folder are left alone.
     """
     from steno.cli.ls import command as ls
     from steno.demo.write import write_demo
@@ -35,13 +35,12 @@ def command(ctx: click.Context, color: ColourMode, *, reset: bool, as_json: bool
         write_json(msgspec.to_builtins(report))
         return
     screen = Screen(color)
-    done = "written again" if report.removed or reset else "written"
     screen.lines(
         [
             [
                 (words.count(report.sessions, "session"), "bold"),
                 f" in {words.count(report.projects, 'project')}, ",
-                f"{words.count(report.agents, 'sub-agent')}, {words.size(report.size)} {done}",
+                f"{words.count(report.agents, 'sub-agent')}, {words.size(report.size)} written",
             ],
             [("in ", "dim"), (report.root, "dim")],
             [],

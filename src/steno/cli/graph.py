@@ -6,6 +6,7 @@ Nothing recurses: a session may be a million records deep.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -14,7 +15,7 @@ from steno.safe.terminal import Line, cut, one_line, pad
 from steno.session.nodes import Node
 from steno.session.session import Session
 
-__all__ = ["graph_lines"]
+__all__ = ["graph_json", "graph_lines"]
 
 _DEEPEST = 12
 _KIND = 27
@@ -25,30 +26,61 @@ class _Place(msgspec.Struct):
     rails: tuple[str, ...]
     first: str = ""
     """What is drawn in front of the first record of a side branch."""
+    depth: int = 0
+    """How many side branches it lies inside of; rails end at some depth, this does not."""
 
 
 def graph_lines(session: Session, width: int) -> Iterator[Line]:
     """Yield one line per record that has an id, each below the one it hangs on."""
+    taken = {node.uuid for node in session.conversation()}
+    leaf = session.leaf
+    for place in _places(session):
+        on = place.node.uuid in taken
+        yield _line(session, place, width, on=on, leaf=place.node is leaf)
+
+
+def graph_json(session: Session) -> Iterator[dict[str, Any]]:
+    """Yield the same records in the same order as objects."""
+    taken = {node.uuid for node in session.conversation()}
+    leaf = session.leaf
+    for place in _places(session):
+        node = place.node
+        yield {
+            "uuid": node.uuid,
+            "parent": node.parent,
+            "kind": session.transcript.record(node).kind,
+            "offset": node.offset,
+            "depth": place.depth,
+            "sidechain": node.sidechain,
+            "taken": node.uuid in taken,
+            "leaf": node is leaf,
+        }
+
+
+def _places(session: Session) -> Iterator[_Place]:
+    """Yield every record that has an id once, where it is to be drawn."""
     nodes = [node for node in session.transcript.nodes if node.uuid]
     children, roots = _tree(nodes, session)
-    taken = {node.uuid for node in session.conversation()}
     chain = _chain(session)
-    leaf = session.leaf
     drawn: set[int] = set()
     waiting = [_Place(node, ()) for node in reversed(roots)]
-    while waiting or len(drawn) < len(nodes):
+    # Records that go round in circles have no root: the first of those left begins.
+    left = iter(nodes)
+    while True:
         if not waiting:
-            # Records that go round in circles have no root: begin with the first of them.
-            lost = next(node for node in nodes if node.index not in drawn)
+            lost = next((node for node in left if node.index not in drawn), None)
+            if lost is None:
+                return
             waiting.append(_Place(lost, ()))
         place = waiting.pop()
         node = place.node
         if node.index in drawn:
             continue
         drawn.add(node.index)
-        yield _line(session, place, width, on=node.uuid in taken, leaf=node is leaf)
-        below = [child for child in children.get(node.uuid or "", ()) if child.index not in drawn]
-        waiting += _below(below, place.rails, chain)
+        yield place
+        # Of several records with one id, the first has the children.
+        below = [child for child in children.pop(node.uuid or "", ()) if child.index not in drawn]
+        waiting += _below(below, place, chain)
 
 
 def _tree(nodes: list[Node], session: Session) -> tuple[dict[str, list[Node]], list[Node]]:
@@ -73,18 +105,17 @@ def _chain(session: Session) -> set[str | None]:
     return chain
 
 
-def _below(
-    children: list[Node], rails: tuple[str, ...], chain: set[str | None]
-) -> Iterator[_Place]:
+def _below(children: list[Node], above: _Place, chain: set[str | None]) -> Iterator[_Place]:
     """Yield the places of a record's children, the last to be drawn first."""
     if not children:
         return
     going_on = next((child for child in reversed(children) if child.uuid in chain), children[-1])
-    yield _Place(going_on, rails)
+    rails = above.rails
+    yield _Place(going_on, rails, depth=above.depth)
     deeper = (*rails, "│ ") if len(rails) < _DEEPEST else rails
     for child in reversed(children):
         if child is not going_on:
-            yield _Place(child, deeper, "├─")
+            yield _Place(child, deeper, "├─", above.depth + 1)
 
 
 def _line(session: Session, place: _Place, width: int, *, on: bool, leaf: bool) -> Line:

@@ -1,6 +1,7 @@
 """`steno ls`: the sessions there are, newest first."""
 
 import os
+from collections import Counter
 from typing import Any, Final
 
 import click
@@ -188,14 +189,14 @@ def _lines(listing: _Listing, width: int, now: float) -> list[Line]:
     live = {place for place, row in enumerate(rows) if _is_live(row, now)}
     lines += [_marked(rows[place], cells[place]) for place in sorted(live)]
     days = [words.day(row.found.mtime_ns / 1e9, now) for row in rows]
+    counts = Counter(day for place, day in enumerate(days) if place not in live)
     for place, row in enumerate(rows):
         if place in live:
             continue
         if days[place] != day:
             day = days[place]
-            same = sum(1 for other in range(len(rows)) if days[other] == day and other not in live)
             lines.append([])
-            lines.append([(day, "bold"), (f"  {words.count(same, 'session')}", "dim")])
+            lines.append([(day, "bold"), (f"  {words.count(counts[day], 'session')}", "dim")])
         lines.append(_marked(row, cells[place]))
     return lines
 

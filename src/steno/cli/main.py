@@ -42,6 +42,7 @@ Completion:  eval "$(steno --completion bash)" in ~/.bashrc; also zsh, fish
 Exit codes:  0 fine, 1 nothing found, 2 wrong usage, 3 cannot read or write
 """
 _INTERRUPTED: Final = 130
+_LONGEST: Final = 300
 _COMPLETE: Final = "_STENO_COMPLETE"
 _SHELLS: Final = ("bash", "zsh", "fish")
 
@@ -141,7 +142,24 @@ def _run(arguments: list[str] | None) -> int:
         complain(f"cannot read or write: {error.strerror or error}")
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 3
+    except Exception as error:
+        return _fault(error)
     return code
+
+
+def _fault(error: Exception) -> int:
+    """Say in one line that steno itself is at fault; where it is at fault only when asked."""
+    from steno.safe.terminal import clean, one_line
+
+    if os.environ.get("STENO_DEBUG"):
+        from traceback import format_exception
+
+        sys.stderr.write(clean("".join(format_exception(error)), newlines=True))
+    complain(
+        f"internal error: {type(error).__name__}: {one_line(str(error), _LONGEST)}",
+        "a fault of steno's own; STENO_DEBUG=1 shows where",
+    )
+    return 3
 
 
 def _call(arguments: list[str]) -> int:

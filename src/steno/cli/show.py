@@ -17,15 +17,23 @@ from steno.store.library import find, open_found
 
 __all__ = ["command"]
 
-_VIEWS: Final = ("turns", "graph", "records", "messages", "as_resumed")
 _LATEST: Final = "2.1.325"
+_ABOUT: Final = {
+    "turns": ("turn", "branch", "agent", "thinking", "all", "json"),
+    "graph": ("json",),
+    "records": ("json",),
+    "messages": ("all", "json"),
+    "as_resumed": ("client", "prompt", "all", "json"),
+    "raw": (),
+}
+"""The views, and the options that say something about each."""
 
 
 class _Asked(msgspec.Struct):
     """What was asked for, beside the session's name."""
 
     view: str | None = None
-    client: str = _LATEST
+    client: str | None = None
     prompt: str | None = None
     turn: int | None = None
     branch: int | None = None
@@ -37,7 +45,23 @@ class _Asked(msgspec.Struct):
     no_pager: bool = False
 
 
-@click.command("show", short_help="Read one session.")
+class _Show(click.Command):
+    """The command; of several views click would silently take the last."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse more than one view."""
+        views = [view for view in _ABOUT if _flag(view) in args]
+        if len(views) > 1:
+            flags = " and ".join(_flag(view) for view in views)
+            raise click.UsageError(f"{flags} exclude each other", ctx)
+        return super().parse_args(ctx, args)
+
+
+def _flag(view: str) -> str:
+    return "--" + view.replace("_", "-")
+
+
+@click.command("show", cls=_Show, short_help="Read one session.")
 @SESSION
 @click.option("--turns", "view", flag_value="turns", help="The story, turn by turn (the default).")
 @click.option("--graph", "view", flag_value="graph", help="The tree of records.")
@@ -46,9 +70,7 @@ class _Asked(msgspec.Struct):
 @click.option(
     "--as-resumed", "view", flag_value="as_resumed", help="What a client would send on resume."
 )
-@click.option(
-    "--client", metavar="V", default=_LATEST, help="Which client resumes.", show_default=True
-)
+@click.option("--client", metavar="V", help=f"Which client resumes.  [default: {_LATEST}]")
 @click.option("--prompt", metavar="TEXT", help="The prompt it is resumed with.")
 @click.option("--turn", metavar="N", type=click.IntRange(1), help="Only this turn.")
 @click.option("--branch", metavar="N", type=click.IntRange(1), help="An abandoned branch instead.")
@@ -75,12 +97,33 @@ def command(
     or `last`.
     """
     wanted = _Asked(**asked)
+    _refuse_what_would_be_ignored(wanted)
     where = roots(root, demo=demo)
     screen = Screen(color, width)
     if wanted.view == "records":
         _records(find(name, where).path, screen, wanted)
         return
     _show(name, where, screen, wanted)
+
+
+def _refuse_what_would_be_ignored(wanted: _Asked) -> None:
+    """Refuse options that say nothing about the view that was asked for."""
+    view = "raw" if wanted.raw is not None else wanted.view or "turns"
+    told = {
+        "turn": wanted.turn is not None,
+        "branch": wanted.branch is not None,
+        "agent": wanted.agent is not None,
+        "thinking": wanted.thinking,
+        "client": wanted.client is not None,
+        "prompt": wanted.prompt is not None,
+        "all": wanted.everything,
+        "json": wanted.as_json,
+    }
+    for option in (name for name, is_told in told.items() if is_told):
+        if option not in _ABOUT[view]:
+            raise click.UsageError(f"--{option} says nothing about {_flag(view)}")
+    if wanted.branch is not None and wanted.agent is not None:
+        raise click.UsageError("--branch and --agent exclude each other")
 
 
 def _records(path: str, screen: Screen, wanted: _Asked) -> None:
@@ -105,32 +148,41 @@ def _records(path: str, screen: Screen, wanted: _Asked) -> None:
 
 def _show(name: str, where: tuple[str, ...] | None, screen: Screen, wanted: _Asked) -> None:
     found = find(name, where)
-    if found.place.role == "agent" and wanted.view in (None, "turns") and not wanted.raw:
+    if found.place.role == "agent" and wanted.view in (None, "turns") and wanted.raw is None:
         owner = _owner(found, where)
         wanted.agent = wanted.agent or (found.place.agent_id if owner else None)
         found = owner or found
     session = open_found(found)
-    if wanted.raw:
+    if wanted.raw is not None:
         _raw(session.record(wanted.raw).raw, screen)
     elif wanted.view == "as_resumed":
-        _messages(session.as_resumed(wanted.client, prompt=wanted.prompt), screen, wanted)
+        client = wanted.client or _LATEST
+        _messages(session.as_resumed(client, prompt=wanted.prompt), screen, wanted)
     elif wanted.view == "messages":
         _messages(session.messages(), screen, wanted)
     elif wanted.view == "graph":
-        from steno.cli.graph import graph_lines
-
-        page(screen, graph_lines(session, screen.width), wanted=not wanted.no_pager)
+        _graph(session, screen, wanted)
     else:
         _story(found, session, screen, wanted)
 
 
+def _graph(session: Session, screen: Screen, wanted: _Asked) -> None:
+    from steno.cli.graph import graph_json, graph_lines
+
+    if wanted.as_json:
+        write_json(list(graph_json(session)))
+    else:
+        page(screen, graph_lines(session, screen.width), wanted=not wanted.no_pager)
+
+
 def _owner(agent: Found, where: tuple[str, ...] | None) -> Found | None:
     """Return the session a sub-agent worked for, if it is there."""
-    from steno.store.discover import agents_of
+    from steno.store.discover import Discovery
     from steno.store.library import newest_first
 
+    discovery = Discovery("")
     for found in newest_first(where):
-        if any(other.path == agent.path for other in agents_of(found)):
+        if any(other.path == agent.path for other in discovery.agents(found)):
             return found
     return None
 
@@ -161,7 +213,10 @@ def _raw(data: bytes, screen: Screen) -> None:
 
 def _messages(messages: list[dict[str, Any]], screen: Screen, wanted: _Asked) -> None:
     if not messages and wanted.view == "as_resumed":
-        complain(f"client {wanted.client} would refuse this file", "there is nothing to resume")
+        complain(
+            f"client {wanted.client or _LATEST} would refuse this file",
+            "there is nothing to resume",
+        )
     elif not messages:
         complain("there is no message in this file")
     if wanted.as_json:

@@ -91,7 +91,7 @@ class Story:
         return [mark, said, (cut(hint, room - width(said)), "dim")]
 
     def _part(self, branch: int | None, agent: str | None) -> tuple[Transcript, list[Turn]]:
-        if agent:
+        if agent is not None:
             thread = self._agent(agent)
             return thread.transcript, thread.turns
         turns = self._session.turns() if branch is None else self._branch(branch)

@@ -31,6 +31,7 @@ _STATES: Final = {
     "interrupted": ("◻", ""),
 }
 _QUIET: Final = frozenset(("note", "hook"))
+_UNCOUNTED: Final = _QUIET | {"words", "queued"}
 _FILES: Final = frozenset(("Read", "Edit", "Write", "MultiEdit", "NotebookEdit"))
 _WHY: Final = {
     "rewind": "abandoned by a rewind",
@@ -55,18 +56,23 @@ def turn_lines(transcript: Transcript, turn: Turn, manner: Manner) -> Iterator[L
     if turn.compaction is not None:
         yield from _seam(turn.compaction, manner)
     yield from _prompt(turn, manner)
-    steps = list(_Teller(manner).lines(transcript, turn.steps))
-    if steps:
-        yield []
-        yield from steps
+    teller = _Teller(manner)
+    yield from _apart(teller.lines(transcript, turn.steps[: turn.before]))
     if turn.answer:
-        yield []
-        for line in _prose(turn.answer, manner):
-            yield ["    ", *line]
+        yield from _apart(["    ", *line] for line in _prose(turn.answer, manner))
+    yield from _apart(teller.lines(transcript, turn.steps[turn.before :]))
     foot = _foot(transcript, turn, manner.width - 4)
     if foot:
         yield []
         yield ["    ", *foot]
+
+
+def _apart(lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield the lines, if there are any, with an empty one before them."""
+    for place, line in enumerate(lines):
+        if not place:
+            yield []
+        yield line
 
 
 def _prose(text: str, manner: Manner) -> Iterator[Line]:
@@ -96,7 +102,7 @@ def _prompt(turn: Turn, manner: Manner) -> Iterator[Line]:
 
 def _foot(transcript: Transcript, turn: Turn, room: int) -> Line:
     parts: list[str] = []
-    counted = sum(step.kind not in _QUIET and step.kind != "words" for step in turn.steps)
+    counted = sum(step.kind not in _UNCOUNTED for step in turn.steps)
     if counted:
         parts.append(words.count(counted, "step"))
     if turn.duration is not None:

@@ -14,6 +14,7 @@ __all__ = [
     "Content",
     "Document",
     "Image",
+    "KnownContent",
     "RedactedThinking",
     "ServerToolUse",
     "Text",
@@ -145,9 +146,12 @@ _Known: TypeAlias = (
     | ToolReference
 )
 Block: TypeAlias = _Known | UnknownBlock
-Content: TypeAlias = str | list[_Known] | None
+Content: TypeAlias = str | tuple[Block, ...] | None
+"""What `content` may be: a plain string, blocks, or nothing."""
+KnownContent: TypeAlias = str | tuple[_Known, ...] | None
+"""The same where every block is of a known type and shape, as the decoder reads it at once."""
 
-_CONTENT: Final = msgspec.json.Decoder(Content)
+_CONTENT: Final = msgspec.json.Decoder(KnownContent)
 
 
 def decode_blocks(raw: bytes | msgspec.Raw) -> tuple[Block, ...]:
@@ -158,7 +162,7 @@ def decode_blocks(raw: bytes | msgspec.Raw) -> tuple[Block, ...]:
         return read_blocks(loose(raw))
     if isinstance(content, str):
         return (Text(content),)
-    return tuple(content or ())
+    return content or ()
 
 
 def read_blocks(content: Any) -> tuple[Block, ...]:

@@ -8,7 +8,9 @@ __all__ = ["MAX_DEPTH", "depth_of"]
 MAX_DEPTH: Final = 256
 """Deeper than any client writes."""
 
-_BRACKETS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+# Possessive throughout: nothing is remembered to go back to, so memory does not grow with a string.
+# A string that never ends runs up to the end: looking for its end again from inside would not end.
+_TOKENS: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+|[\[{]|[\]}]', re.DOTALL)
 
 
 def depth_of(line: bytes) -> int:
@@ -16,7 +18,7 @@ def depth_of(line: bytes) -> int:
     if line.count(b"{") + line.count(b"[") <= MAX_DEPTH:
         return 0
     depth = deepest = 0
-    for match in _BRACKETS.finditer(line):
+    for match in _TOKENS.finditer(line):
         first = line[match.start()]
         if first in b"{[":
             depth += 1

@@ -16,7 +16,7 @@ _SAFE_INTEGER: Final = 2**53
 _SAFE_DIGITS: Final = 15
 _MANY_DIGITS: Final = 20
 _LONE: Final = re.compile(
-    rb"(?<!\\)(?:\\\\)*(\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|[c-fC-F][0-9a-fA-F]{2}))"
+    rb"(?<!\\)(?:\\\\)*+(\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|[c-fC-F][0-9a-fA-F]{2}))"
 )
 _PAIRED: Final = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}")
 
@@ -55,9 +55,14 @@ def _look_inside(line: bytes, note: Any) -> None:
     seen: dict[str, str] = {}
 
     def pairs(items: list[tuple[str, Any]]) -> None:
-        if len({key for key, _ in items}) < len(items):
-            keys = [key for key, _ in items]
-            seen.setdefault("duplicate-key", next(k for k in keys if keys.count(k) > 1))
+        if "duplicate-key" in seen or len(dict(items)) == len(items):
+            return
+        met: set[str] = set()
+        for key, _ in items:
+            if key in met:
+                seen["duplicate-key"] = key
+                return
+            met.add(key)
 
     def integer(digits: str) -> int:
         if len(digits) > _SAFE_DIGITS and (

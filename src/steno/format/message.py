@@ -4,7 +4,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from steno.format.blocks import Block, Content, Text, read_blocks
+from steno.format.blocks import Block, Content, KnownContent, Text, read_blocks
 from steno.format.envelope import fill
 from steno.format.loose import loose
 
@@ -46,8 +46,8 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
         return self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
 
 
-class Message(msgspec.Struct, gc=False):
-    """The API message inside a user or assistant record."""
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """The API message inside a user or assistant record; `content` as it is, `blocks` to read."""
 
     id: str | None = None
     role: str | None = None
@@ -62,10 +62,16 @@ class Message(msgspec.Struct, gc=False):
         content = self.content
         if isinstance(content, str):
             return (Text(content),)
-        return tuple(content) if content else ()
+        return content or ()
 
 
-_MESSAGE: Final = msgspec.json.Decoder(Message)
+class _Known(Message, frozen=True, gc=False):
+    """A message that the decoder reads at once: nothing in it is of an unknown shape."""
+
+    content: KnownContent = None
+
+
+_MESSAGE: Final = msgspec.json.Decoder(_Known)
 
 
 def decode_message(raw: msgspec.Raw) -> Message | None:
@@ -78,9 +84,6 @@ def decode_message(raw: msgspec.Raw) -> Message | None:
         return None
     fields = cast("dict[str, Any]", value)
     content = fields.pop("content", None)
-    message = fill(Message, fields)
-    # Unknown blocks are more than the decoder's type admits; `blocks` is what people read.
-    message.content = cast(
-        "Content", content if isinstance(content, str) else list(read_blocks(content))
-    )
-    return message
+    if not isinstance(content, str | None):
+        content = read_blocks(content)
+    return msgspec.structs.replace(fill(Message, fields), content=content)

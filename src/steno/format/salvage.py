@@ -3,10 +3,11 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from steno.format.depth import MAX_DEPTH, depth_of
 from steno.format.envelope import read_envelope
+from steno.format.objects import Found, Objects
 from steno.format.records import Gap, Piece, Record
 from steno.format.spans import Damage, Span
 
@@ -15,11 +16,10 @@ __all__ = ["salvage"]
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = b" \t\r"
 _HEAD: Final = 4096
-_START: Final = re.compile(r'\{"[A-Za-z_][A-Za-z0-9_]*":')
 _ZEROS: Final = re.compile(b"\0+")
+_BLANKS: Final = re.compile(rb"[ \t\r]*")
 _NAMES_A_PLACE: Final = ("uuid", "sessionId", "messageId", "leafUuid", "hash")
-_VALUE_MAY_FOLLOW: Final = ":[,"
-_FORGIVING: Final = json.JSONDecoder(strict=False)
+_ENDS_WELL: Final = re.compile(r"[ \t\r\0]*(?:\{|\Z)")
 
 
 def salvage(line: bytes, offset: int, *, ended: bool, after_zeros: bool = False) -> Iterator[Piece]:
@@ -45,9 +45,10 @@ def _pieces(line: bytes, offset: int, *, after_zeros: bool) -> Iterator[Piece]:
         bom = Damage("line.bom", Span(offset, len(_BOM)))
         yield Gap(offset, len(_BOM), _BOM, (bom,))
         at = len(_BOM)
-    text = line.decode("latin-1")  # one character per byte: positions are byte offsets
+    objects = Objects(line)
     end = len(line)
     behind_record = False
+    found: Found | None = None
     while at < end:
         if line[at] == 0:
             stop = _run_of_zeros(line, at)
@@ -56,17 +57,16 @@ def _pieces(line: bytes, offset: int, *, after_zeros: bool) -> Iterator[Piece]:
             notes.append(zeros)
             at = stop
             continue
-        stop = _object_end(text, at)
-        if stop is None:
-            start = _next_record(text, at + 1)
-            torn = _torn(line, offset, at, end if start is None else start, behind=behind_record)
-            yield torn
-            if start is None:
-                return
+        found = found or objects.at(at)
+        if found is None:
+            found = _next_record(objects, at + 1)
+            start = found.start if found else end
+            yield _torn(line, offset, at, start, behind=behind_record)
             notes.append(Damage("line.spliced", Span(offset + start, 0), "behind a cut record"))
             at = start
             continue
-        record = _record(line, offset, at, stop, tuple(notes))
+        record = _record(line, offset, at, found.stop, tuple(notes))
+        found = None
         if record is None:
             yield _torn(line, offset, at, end, behind=behind_record)
             return
@@ -84,11 +84,11 @@ def _record(
     envelope = read_envelope(body)
     if envelope is None:
         return None
-    rest = line[stop:]
-    blanks = len(rest) - len(rest.lstrip(_BLANK))
-    ending = rest[:blanks]
-    if ending.endswith(b"\r") and stop + blanks == len(line):
-        notes = (*notes, Damage("line.crlf", Span(offset + stop + blanks - 1, 1)))
+    blanks = _BLANKS.match(line, stop)
+    ending = blanks.group() if blanks else b""
+    behind = stop + len(ending)
+    if ending.endswith(b"\r") and behind == len(line):
+        notes = (*notes, Damage("line.crlf", Span(offset + behind - 1, 1)))
     lead = len(body) - len(body.lstrip(_BLANK))
     return Record(
         body, offset + at, ending, envelope, (*notes, *_irregular(body, offset + at + lead))
@@ -116,35 +116,16 @@ def _run_of_zeros(line: bytes, at: int) -> int:
     return match.end() if match else at
 
 
-def _object_end(text: str, at: int) -> int | None:
-    """Return where the JSON object beginning at `at` ends, or None when there is none."""
-    start = at
-    while start < len(text) and text[start] in " \t\r":
-        start += 1
-    if not text.startswith("{", start):
-        return None
-    try:
-        value, stop = _FORGIVING.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return None
-    return stop if isinstance(value, dict) else None
-
-
-def _next_record(text: str, at: int) -> int | None:
-    """Return where the next whole record on the line begins.
+def _next_record(objects: Objects, at: int) -> Found | None:
+    """Return the next whole record on the line.
 
     A torn record may end in whole inner objects, so an object is only taken for a record when it
     has a type and names a place, and what is behind it is the line's end or more of the same.
     """
-    for match in _START.finditer(text, at):
-        start = match.start()
-        stop = _object_end(text, start)
-        if stop is None:
-            continue
-        fields = cast("dict[str, Any]", _FORGIVING.raw_decode(text, start)[0])
-        inner = text[start - 1] in _VALUE_MAY_FOLLOW
-        if _is_record(fields, strict=inner) and _ends_well(text, stop):
-            return start
+    for found in objects.behind(at):
+        sound = _is_record(found.fields, strict=found.inner)
+        if sound and _ENDS_WELL.match(objects.text, found.stop):
+            return found
     return None
 
 
@@ -153,11 +134,6 @@ def _is_record(fields: dict[str, Any], *, strict: bool) -> bool:
         return False
     names = ("sessionId",) if strict else _NAMES_A_PLACE
     return any(isinstance(fields.get(name), str) for name in names)
-
-
-def _ends_well(text: str, stop: int) -> bool:
-    rest = text[stop:].lstrip(" \t\r\0")
-    return not rest or rest.startswith("{")
 
 
 def _torn(line: bytes, offset: int, at: int, stop: int, *, behind: bool) -> Gap:

@@ -17,7 +17,7 @@ HINTS: Final[dict[str, str]] = {
     "line.surrogate": "half of a surrogate pair; shown as \N{REPLACEMENT CHARACTER}",
     "line.control": "a raw control character inside a string; the real client skips this line",
     "line.number": "a number JSON does not have; the real client skips this line",
-    "line.oversize": "longer than the cap; raise the cap to read it",
+    "line.oversize": "longer than the cap; `load` and `read_pieces` take a higher one as `cap=`",
     "line.depth": "nested deeper than any reader can be expected to follow",
     "line.bigint": "an integer that JavaScript cannot hold exactly",
     "line.duplicate-key": "a key stands twice in one object; the last one counts",

@@ -212,14 +212,24 @@ def wrap(text: str, columns: int) -> list[str]:
 
 
 def _wrap_line(line: str, columns: int) -> Iterable[str]:
-    while width(line) > columns:
-        end = _fits(line, columns)
-        space = line.rfind(" ", 0, end + 1)
-        if space > 0 and line[:space].strip():
-            end = space
-        yield line[:end].rstrip()
-        line = line[end:].lstrip(" ")
-    yield line
+    """Yield the parts of one line; only a window of it is measured at a time."""
+    at, reach = 0, 4 * columns + 64
+    while True:
+        window = line[at : at + reach]
+        if width(window) <= columns:
+            yield window
+            at += len(window)
+        else:
+            end = _fits(window, columns)
+            space = window.rfind(" ", 0, end + 1)
+            if space > 0 and window[:space].strip():
+                end = space
+            yield window[:end].rstrip()
+            at += end
+        while line.startswith(" ", at):
+            at += 1
+        if at >= len(line):
+            return
 
 
 def _fits(line: str, columns: int) -> int:

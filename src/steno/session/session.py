@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cached_property
+from typing import Any, Final, Self
 
-from steno.errors import NotFound
+from steno.errors import Ambiguous, NotFound
 from steno.format.paths import is_uuid
 from steno.format.records import Piece, Record
 from steno.session.nodes import Node
@@ -25,6 +26,8 @@ from steno.session.transcript import Transcript
 
 __all__ = ["Session"]
 
+_LISTED: Final = 3
+
 
 class Session:
     """A whole session, however many files and branches it has."""
@@ -44,6 +47,20 @@ class Session:
         self._custom_title = custom_title
         self._summaries = tuple(summaries)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close what the transcripts are read from, where it can be closed; may be repeated."""
+        for transcript in (self.transcript, *(file.transcript for file in self.agent_files)):
+            # Looked up so that a sub-agent nobody has asked about is not read for it.
+            close: Any = getattr(vars(transcript).get("source"), "close", None)
+            if callable(close):
+                close()
+
     # Records
 
     def pieces(self) -> Iterator[Piece]:
@@ -51,15 +68,27 @@ class Session:
         return self.transcript.pieces()
 
     def record(self, uuid: str) -> Record:
-        """Return the record with that id, or with an id that begins so."""
-        node = self.transcript.by_uuid.get(uuid)
-        if node is None:
-            found = [n for key, n in self.transcript.by_uuid.items() if key.startswith(uuid)]
-            if len(found) != 1:
-                many = f"{len(found)} records begin with" if found else "no record is called"
-                raise NotFound(f"{many} {uuid!r}", hint="`steno show S --records` lists them")
-            node = found[0]
-        return self.transcript.record(node)
+        """Return the record with that id, or with an id that begins so.
+
+        Raises:
+            NotFound: there is none.
+            Ambiguous: several ids begin so.
+        """
+        names = self.transcript.by_uuid
+        if uuid in names:
+            return self.transcript.record(names[uuid])
+        found = [name for name in names if uuid and name.startswith(uuid)]
+        if not found:
+            raise NotFound(
+                f"no record is called {uuid!r}", hint="`steno show S --records` lists them"
+            )
+        if len(found) > 1:
+            raise Ambiguous(
+                f"{len(found)} records begin with {uuid!r}",
+                candidates=tuple(found),
+                hint=f"such as {', '.join(found[:_LISTED])}",
+            )
+        return self.transcript.record(names[found[0]])
 
     @cached_property
     def _recorded_id(self) -> str:

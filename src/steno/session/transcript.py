@@ -3,41 +3,65 @@
 from collections.abc import Iterator
 from typing import Final
 
+from steno.errors import Unreadable
 from steno.format.lines import LINE_CAP, read_bytes, read_pieces
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import Source
+from steno.format.spans import Damage, Span
 from steno.session.nodes import Node
 
 __all__ = ["Transcript", "load"]
 
 _KEPT: Final = 8
+# Found again from the record's own bytes, and in some files on every line.
+_FOUND_AGAIN: Final = frozenset(("line.crlf",))
 
 
 class Transcript:
     """The records of one file as nodes, and a way back to their bytes."""
 
-    def __init__(self, source: Source, nodes: list[Node], gaps: list[Gap]) -> None:
+    def __init__(
+        self, source: Source, nodes: list[Node], gaps: list[Gap], *, cap: int = LINE_CAP
+    ) -> None:
         self.source = source
         self.nodes = nodes
         self.gaps = gaps
+        self.cap = cap
+        self.notes: dict[int, tuple[Damage, ...]] = {}
         self._by_uuid: dict[str, Node] | None = None
         self._recent: dict[int, Record] = {}
 
     def pieces(self) -> Iterator[Piece]:
         """Yield every record and gap again, in file order; they tile the file."""
-        return read_pieces(self.source)
+        return read_pieces(self.source, cap=self.cap)
 
     def record(self, node: Node) -> Record:
-        """Return the record behind a node, read again from its bytes."""
+        """Return the record behind a node, read again from its bytes.
+
+        Raises:
+            Unreadable: the file changed since it was loaded, and the record is no longer there.
+        """
         held = self._recent.get(node.offset)
         if held is not None:
             return held
-        raw = self.source.read(node.offset, node.length)
-        record = _first_record(raw, node.offset)
+        record = self._read_again(node)
         if len(self._recent) >= _KEPT:
             self._recent.pop(next(iter(self._recent)))
         self._recent[node.offset] = record
         return record
+
+    def _read_again(self, node: Node) -> Record:
+        raw = self.source.read(node.offset, node.length)
+        found = next(read_bytes(raw, cap=len(raw)), None)
+        if not isinstance(found, Record) or found.length != node.length:
+            raise Unreadable(
+                f"the session changed while it was read: no record at byte {node.offset:,} any more",
+                hint="open it again",
+            )
+        notes = self.notes.get(node.offset)
+        if notes is None:
+            notes = _moved(found.notes, node.offset) if node.ends_line else ()
+        return Record(found.line, node.offset, found.ending, found.envelope, notes)
 
     @property
     def by_uuid(self) -> dict[str, Node]:
@@ -62,18 +86,22 @@ def load(source: Source, *, cap: int = LINE_CAP) -> Transcript:
     """Read a whole file into nodes; memory grows with the number of records, not their size."""
     nodes: list[Node] = []
     gaps: list[Gap] = []
+    transcript = Transcript(source, nodes, gaps, cap=cap)
     for piece in read_pieces(source, cap=cap):
         if isinstance(piece, Record):
             nodes.append(Node(piece, len(nodes)))
+            if piece.notes and not all(note.id in _FOUND_AGAIN for note in piece.notes):
+                transcript.notes[piece.offset] = piece.notes
         else:
             gaps.append(piece)
     if nodes and nodes[-1].offset + nodes[-1].length == source.size:
         nodes[-1].ends_line = True
-    return Transcript(source, nodes, gaps)
+    return transcript
 
 
-def _first_record(raw: bytes, offset: int) -> Record:
-    for piece in read_bytes(raw, cap=len(raw) + 1):
-        if isinstance(piece, Record):
-            return Record(piece.line, offset, piece.ending, piece.envelope, piece.notes)
-    raise AssertionError("a node always stands on a record")
+def _moved(notes: tuple[Damage, ...], by: int) -> tuple[Damage, ...]:
+    """Return the notes of a record that was read alone, as they are in its file."""
+    return tuple(
+        Damage(note.id, Span(note.span.offset + by, note.span.length), note.message)
+        for note in notes
+    )

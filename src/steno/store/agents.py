@@ -1,17 +1,16 @@
 """The transcripts of a session's sub-agents, opened when somebody asks what is in them."""
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 from steno.errors import Unreadable
 from steno.format.paths import meta_path
 from steno.format.sidecars import AgentMeta, agent_meta
-from steno.format.source import BytesSource, Source
+from steno.format.source import BytesSource
 from steno.session.story.threads import AgentFile
 from steno.session.transcript import Transcript, load
 from steno.store.discover import agents_of
 from steno.store.found import Found, peek
-from steno.store.read import FileSource
+from steno.store.read import PathSource
 
 __all__ = ["agent_files"]
 
@@ -41,34 +40,10 @@ class _Later(Transcript):
     def __getattr__(self, name: str) -> Any:
         if name not in {"source", "nodes", "gaps", "_by_uuid", "_recent"}:
             raise AttributeError(name)
-        source: Source = _Shut(self.path)
         try:
-            loaded = load(source)
+            loaded = load(PathSource(self.path))
         except Unreadable:
             # The session's own story must not fail for want of a sub-agent's.
             loaded = load(BytesSource(b""))
         self.__dict__.update(vars(loaded))
         return self.__dict__[name]
-
-
-class _Shut:
-    """A file that is opened for each look only: a session may have a thousand sub-agents."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    @property
-    def size(self) -> int:
-        """How many bytes there are."""
-        with FileSource(self._path) as source:
-            return source.size
-
-    def read(self, offset: int, length: int) -> bytes:
-        """Return up to `length` bytes from `offset`."""
-        with FileSource(self._path) as source:
-            return source.read(offset, length)
-
-    def chunks(self, start: int = 0) -> Iterator[bytes]:
-        """Yield everything from `start` on, in order."""
-        with FileSource(self._path) as source:
-            yield from source.chunks(start)

@@ -1,4 +1,4 @@
-"""How many turns a session has: exact, by a fast scan that decodes only the lines that matter."""
+"""How many turns a session has, by a fast scan that decodes only the lines that matter."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -23,8 +23,11 @@ def count_turns(found: Found) -> int:
     with FileSource(found.path) as source:
         starts = list(_starts(source))
         ends = (*(start[0] for start in starts[1:]), source.size)
+        answers = _Answers(source)
+        # Where the file begins in the middle of a turn, that one counts too.
+        cut = bool(starts and starts[0][0] and answers.between(0, starts[0][0]))
         for (offset, parent, faint), end in zip(starts, ends, strict=False):
-            if faint and not _is_answered(source, offset, end):
+            if faint and not answers.between(offset, end):
                 continue
             # A rewind hangs the new prompt on the parent of the one it replaces.
             place = places.get(parent, len(turns))
@@ -33,10 +36,7 @@ def count_turns(found: Found) -> int:
             del turns[place:]
             places[parent] = place
             turns.append(parent)
-        if starts and starts[0][0] and _is_answered(source, 0, starts[0][0]):
-            # The file begins in the middle of a turn.
-            return len(turns) + 1
-    return len(turns) or min(len(starts), 1)
+    return len(turns) + cut or min(len(starts), 1)
 
 
 def _starts(source: FileSource) -> Iterator[tuple[int, str | None, bool]]:
@@ -57,19 +57,35 @@ def _starts(source: FileSource) -> Iterator[tuple[int, str | None, bool]]:
                 yield offset, piece.parent_uuid, faint
 
 
-def _is_answered(source: FileSource, start: int, end: int) -> bool:
-    """Whether the model said anything in that part of the file."""
+class _Answers:
+    """Says whether the model spoke in parts of a file that are asked about in order: one pass."""
+
+    def __init__(self, source: FileSource) -> None:
+        self._source = source
+        self._lines: Iterator[tuple[int, bytes]] | None = None
+        self._held: tuple[int, bytes] | None = None
+
+    def between(self, start: int, end: int) -> bool:
+        """Whether the model said anything from `start` on and before `end`."""
+        if self._lines is None:
+            self._lines = _candidates(self._source, b"assistant", start=start)
+        while (item := self._held or next(self._lines, None)) is not None:
+            self._held = item
+            if item[0] >= end:
+                return False
+            self._held = None
+            if item[0] >= start and _is_answer(item[1]):
+                return True
+        return False
+
+
+def _is_answer(line: bytes) -> bool:
     from steno.format.envelope import read_envelope
 
-    for offset, line in _candidates(source, b"assistant", start=start):
-        if offset >= end:
-            return False
-        record = read_envelope(line)
-        if record is None or record.type != "assistant" or record.is_sidechain:
-            continue
-        if record.is_api_error_message or b'"<synthetic>"' not in line:
-            return True
-    return False
+    record = read_envelope(line)
+    if record is None or record.type != "assistant" or record.is_sidechain:
+        return False
+    return bool(record.is_api_error_message) or b'"<synthetic>"' not in line
 
 
 def _candidates(source: FileSource, *types: bytes, start: int = 0) -> Iterator[tuple[int, bytes]]:
@@ -100,11 +116,21 @@ def _needles(sample: bytes, types: Iterable[bytes]) -> list[bytes]:
 def _lines_with(
     needles: list[bytes], data: bytes, offset: int, end: int
 ) -> Iterator[tuple[int, bytes]]:
-    for needle in needles:
-        at = data.find(needle, 0, end)
-        while at >= 0:
-            start = data.rfind(b"\n", 0, at) + 1
-            stop = data.find(b"\n", at, end)
-            stop = end if stop < 0 else stop
-            yield offset + start, data[start:stop]
-            at = data.find(needle, stop, end)
+    """Yield the lines with a needle in them, in file order and each once."""
+    if len(needles) == 1:
+        yield from _lines_with_one(needles[0], data, offset, end)
+        return
+    found = dict(line for needle in needles for line in _lines_with_one(needle, data, offset, end))
+    yield from sorted(found.items())
+
+
+def _lines_with_one(
+    needle: bytes, data: bytes, offset: int, end: int
+) -> Iterator[tuple[int, bytes]]:
+    at = data.find(needle, 0, end)
+    while at >= 0:
+        start = data.rfind(b"\n", 0, at) + 1
+        stop = data.find(b"\n", at, end)
+        stop = end if stop < 0 else stop
+        yield offset + start, data[start:stop]
+        at = data.find(needle, stop, end)

@@ -182,7 +182,7 @@ def session_id_in(head: bytes) -> str:
     for line in head.split(b"\n"):
         try:
             ids = msgspec.json.decode(line, type=_Ids)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
         if ids.session_id:
             return ids.session_id

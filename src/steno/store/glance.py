@@ -11,7 +11,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from steno.store.found import Found
+from steno.store.found import Found, peek
 from steno.store.read import FileSource
 
 __all__ = ["Glance", "Status", "given_title", "glance"]
@@ -317,10 +317,10 @@ class _Look:
 
 def given_title(path: str) -> str:
     """Return the title that the newest clients keep beside the session."""
+    raw = peek(os.path.join(path.removesuffix(".jsonl"), "custom-title.json"), END, [])
     try:
-        with open(os.path.join(path.removesuffix(".jsonl"), "custom-title.json"), "rb") as file:
-            return _DECODE(file.read(END)).custom_title or ""
-    except (OSError, ValueError, *_BAD):
+        return (_DECODE(raw).custom_title or "") if raw else ""
+    except _BAD:
         return ""
 
 

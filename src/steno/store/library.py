@@ -12,6 +12,7 @@ import msgspec
 
 from steno.errors import Ambiguous, NotFound, Unreadable
 from steno.format.paths import is_agent_id
+from steno.store import clock
 from steno.store.count import count_turns
 from steno.store.discover import Discovery, Found, Problem, discover, found_at
 from steno.store.glance import Glance, given_title, glance
@@ -20,6 +21,7 @@ from steno.store.places import config_dir
 if TYPE_CHECKING:
     from steno.format.records import Piece
     from steno.session.session import Session
+    from steno.store.read import PathSource
 
 __all__ = [
     "SessionFile",
@@ -60,8 +62,9 @@ def _age(found: Found) -> tuple[int, str]:
     return -found.mtime_ns, found.path
 
 
-def seen(files: Iterable[Found], now: float = 0.0) -> Iterator[tuple[Found, Glance]]:
+def seen(files: Iterable[Found], now: float | None = None) -> Iterator[tuple[Found, Glance]]:
     """Yield each file with a glance at it; one that went away since is passed over."""
+    now = clock.now() if now is None else now
     for found in files:
         try:
             yield found, glance(found, now)
@@ -124,10 +127,17 @@ def read(path: str | os.PathLike[str]) -> "Iterator[Piece]":
     Raises:
         Unreadable: it cannot be read.
     """
-    from steno.format.lines import read_pieces
-    from steno.store.read import FileSource
+    from steno.store.read import PathSource
 
-    return read_pieces(FileSource(os.fspath(path)))
+    # Looked at now, so that a wrong path is told to the caller and not to the first `next`.
+    return _pieces(PathSource(os.fspath(path)))
+
+
+def _pieces(source: "PathSource") -> "Iterator[Piece]":
+    from steno.format.lines import read_pieces
+
+    with source.opened() as file:
+        yield from read_pieces(file)
 
 
 def find(name: str, root: Roots = None, cwd: str | None = None) -> Found:
@@ -139,9 +149,10 @@ def find(name: str, root: Roots = None, cwd: str | None = None) -> Found:
         Unreadable: it is a path to something that is no session file.
     """
     path = os.path.join(cwd, name) if cwd else name
-    if _is_path(name, path):
-        if os.path.isdir(path):
-            raise _folder(path)
+    looks_like_a_path = _is_path(name, path)
+    if looks_like_a_path and os.path.isdir(path):
+        raise _folder(path)
+    if looks_like_a_path and (os.path.lexists(path) or name.endswith(_SUFFIX)):
         return found_at(path)
     files = newest_first(root)
     if name == "last":
@@ -150,10 +161,11 @@ def find(name: str, root: Roots = None, cwd: str | None = None) -> Found:
         found = _by_id(name, files) or _by_agent(name, root) or _by_title(name, files)
         if found is not None:
             return found
+    if looks_like_a_path:
+        # A command such as `/context` may be a title; this is neither a title nor a path.
+        return found_at(path)
     if os.path.isdir(path):
-        raise Unreadable(
-            f"{path} is a folder, not a session file", hint=f"`steno ls --root {path}`"
-        )
+        raise _folder(path)
     short = len(name) < SHORTEST and name.isalnum()
     hint = f"an id needs at least {SHORTEST} letters" if short else "`steno ls` lists the sessions"
     raise NotFound(f"no session goes by {name!r}", hint=hint)
@@ -263,10 +275,10 @@ def open_found(found: Found) -> "Session":
     from steno.session.session import Session
     from steno.session.transcript import load
     from steno.store.agents import agent_files
-    from steno.store.read import FileSource
+    from steno.store.read import PathSource
 
     return Session(
-        load(FileSource(found.path)),
+        load(PathSource(found.path)),
         name=_named(found),
         agents=agent_files(found),
         custom_title=given_title(found.path),

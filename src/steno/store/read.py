@@ -10,7 +10,7 @@ from typing import Final, Self
 from steno.errors import Unreadable
 from steno.format.source import CHUNK
 
-__all__ = ["FileSource"]
+__all__ = ["FileSource", "PathSource"]
 
 _FLAGS: Final = (
     os.O_RDONLY
@@ -19,6 +19,7 @@ _FLAGS: Final = (
     | getattr(os, "O_BINARY", 0)
     | getattr(os, "O_CLOEXEC", 0)
 )
+_WINDOW: Final = 1 << 14
 _KINDS: Final = (
     (stat.S_ISDIR, "is a folder"),
     (stat.S_ISFIFO, "is a pipe"),
@@ -36,13 +37,15 @@ class FileSource:
         self._lock = threading.Lock()
         try:
             self._descriptor = os.open(path, _FLAGS)
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            # A ValueError is a name that no file can have.
             raise Unreadable(_reason(path, error), hint=_hint(error)) from error
         status = os.fstat(self._descriptor)
         if not stat.S_ISREG(status.st_mode):
             self.close()
             raise Unreadable(f"{path} {_kind(status.st_mode)}, not a session file")
         self.size = status.st_size
+        self.identity = (status.st_dev, status.st_ino)
 
     def __enter__(self) -> Self:
         return self
@@ -61,13 +64,17 @@ class FileSource:
             os.close(descriptor)
 
     def read(self, offset: int, length: int) -> bytes:
-        """Return up to `length` bytes from `offset`."""
+        """Return up to `length` bytes from `offset`.
+
+        Raises:
+            Unreadable: the file was cut short since it was opened.
+        """
         length = max(0, min(length, self.size - offset))
         parts: list[bytes] = []
         while length > 0:
             part = self._read_at(offset, length)
             if not part:
-                break
+                raise _changed(self.path)
             parts.append(part)
             offset += len(part)
             length -= len(part)
@@ -81,8 +88,6 @@ class FileSource:
                 data, hole = self._extent(start)
             empty = min(CHUNK, data - start)
             chunk = bytes(empty) if empty > 0 else self.read(start, CHUNK)
-            if not chunk:
-                return
             yield chunk
             start += len(chunk)
 
@@ -108,11 +113,59 @@ class FileSource:
             raise Unreadable(_reason(self.path, error), hint=_hint(error)) from error
 
 
-def _reason(path: str, error: OSError) -> str:
-    return f"cannot read {path}: {(error.strerror or str(error)).lower()}"
+class PathSource:
+    """A file as it was when first looked at, opened for each look: a thousand may be in hand."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with FileSource(path) as file:
+            self.size = file.size
+            self._identity = file.identity
+        self._window = (0, b"")
+
+    def opened(self) -> FileSource:
+        """Return the file, open, as long as it was at the first look.
+
+        Raises:
+            Unreadable: it went away, was replaced or was cut short.
+        """
+        file = FileSource(self.path)
+        if file.identity != self._identity or file.size < self.size:
+            file.close()
+            raise _changed(self.path)
+        file.size = self.size
+        return file
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return up to `length` bytes from `offset`.
+
+        Records are mostly read one behind the other, so a little more is read than was asked for.
+        """
+        length = max(0, min(length, self.size - offset))
+        start, data = self._window
+        if not start <= offset <= offset + length <= start + len(data):
+            with self.opened() as file:
+                if length > _WINDOW:
+                    return file.read(offset, length)
+                start, data = self._window = offset, file.read(offset, _WINDOW)
+        return data[offset - start : offset - start + length]
+
+    def chunks(self, start: int = 0) -> Iterator[bytes]:
+        """Yield everything from `start` on, in order."""
+        with self.opened() as file:
+            yield from file.chunks(start)
 
 
-def _hint(error: OSError) -> str:
+def _changed(path: str) -> Unreadable:
+    return Unreadable(f"{path} changed while it was read", hint="try again")
+
+
+def _reason(path: str, error: OSError | ValueError) -> str:
+    said = error.strerror if isinstance(error, OSError) else ""
+    return f"cannot read {path}: {(said or str(error)).lower()}"
+
+
+def _hint(error: OSError | ValueError) -> str:
     if isinstance(error, PermissionError):
         return "check who may read the file"
     return "`steno ls` lists the sessions there are" if isinstance(error, FileNotFoundError) else ""

@@ -112,7 +112,16 @@ _V2_0_76: Final = msgspec.structs.replace(
     links=frozenset(),
     refuses=frozenset(("no content", "no time", "cycle")),
 )
-CLIENTS: Final[tuple[Client, ...]] = (_V2_0_76, _V2_1_42, _V2_1_200, LATEST)
+_V1_0_128: Final = msgspec.structs.replace(_V2_0_76, version="1.0.128")
+_V2_1_29: Final = msgspec.structs.replace(_V2_1_42, version="2.1.29")
+CLIENTS: Final[tuple[Client, ...]] = (
+    _V1_0_128,
+    _V2_0_76,
+    _V2_1_29,
+    _V2_1_42,
+    _V2_1_200,
+    LATEST,
+)
 """The clients that were studied, oldest first."""
 STENO: Final = Client(
     version="steno",

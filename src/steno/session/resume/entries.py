@@ -36,7 +36,7 @@ class Entry:
     in behind it; `error` marks what the client itself wrote in place of an answer.
     """
 
-    __slots__ = ("alone", "blocks", "error", "group", "kind", "role")
+    __slots__ = ("alone", "blocks", "error", "group", "kind", "leading", "role")
 
     def __init__(
         self,
@@ -54,6 +54,25 @@ class Entry:
         self.group = group
         self.error = error
         self.alone = alone
+        self.leading: int | None = None
+
+    def take_in(self, blocks: Blocks, *, newline: bool) -> None:
+        """Merge blocks into this entry, results first; text before more text ends in a newline."""
+        if self.leading is None:
+            self.leading = self._results_first()
+        mine, theirs = self.blocks[-1:], blocks[:1]
+        if newline and mine and theirs and mine[0].get("type") == theirs[0].get("type") == "text":
+            self.blocks[-1] = {**mine[0], "text": f"{mine[0].get('text', '')}\n"}
+        results = [block for block in blocks if block.get("type") == "tool_result"]
+        self.blocks[self.leading : self.leading] = results
+        self.leading += len(results)
+        self.blocks.extend(block for block in blocks if block.get("type") != "tool_result")
+
+    def _results_first(self) -> int:
+        results = [block for block in self.blocks if block.get("type") == "tool_result"]
+        others = [block for block in self.blocks if block.get("type") != "tool_result"]
+        self.blocks = [*results, *others]
+        return len(results)
 
     @property
     def brings_results(self) -> bool:
@@ -113,11 +132,33 @@ def _is_command(blocks: Blocks) -> bool:
 
 
 def _blocks(message: Any) -> Blocks:
+    """Return the blocks of a message; what has no type, or calls without a name, is left out."""
     fields = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
     content = fields.get("content")
     if isinstance(content, str):
         return [text_block(content)]
-    items = cast("list[Any]", content) if isinstance(content, list) else []
+    return [sound for block in _objects(content) if (sound := _sound(block)) is not None]
+
+
+def _sound(block: dict[str, Any]) -> dict[str, Any] | None:
+    """Return a block that can be dealt with, None for one without a type or an id."""
+    match block.get("type"):
+        case "tool_use":
+            return block if isinstance(block.get("id"), str) else None
+        case "tool_result" if isinstance(block.get("tool_use_id"), str):
+            content = block.get("content")
+            if content is None or isinstance(content, str):
+                return block
+            inner = [sound for each in _objects(content) if (sound := _sound(each)) is not None]
+            return {**block, "content": inner}
+        case "tool_result":
+            return None
+        case kind:
+            return block if isinstance(kind, str) else None
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    items = cast("list[Any]", value) if isinstance(value, list) else [value]
     return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
 
 

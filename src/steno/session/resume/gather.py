@@ -4,7 +4,7 @@ A response with several tool calls is written as several lines, and from 2.1 on 
 on its own call. The chain runs through only one of them; the others belong to the turn as well.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterator
 
 from steno.session.nodes import Node
@@ -77,11 +77,12 @@ class _Weaver:
         calls = {node.uuid for insert in self.inserts.values() for node in insert.calls}
         taken = self.on_chain | calls
         below = _children(self.loaded, self.on_chain)
+        continuing = _continuing(below)
         for node in self.loaded.nodes.values():
             place = self._place_of(node)
             if place is None or node.sidechain or node.uuid in self.on_chain:
                 continue
-            for each in (node, *_hanging(node, below)):
+            for each in (node, *_hanging(node, below, continuing)):
                 if each.uuid not in taken:
                     taken.add(each.uuid)
                     self.inserts[place].results.append(each)
@@ -104,8 +105,8 @@ class _Weaver:
 
     def woven(self) -> Iterator[Node]:
         """Yield the chain with everything in its place."""
-        calls: list[Node] = []
-        results: list[Node] = []
+        calls: deque[Node] = deque()
+        results: deque[Node] = deque()
         for place, node in enumerate(self.chain):
             if node.uuid in self.moved:
                 continue
@@ -122,10 +123,10 @@ class _Weaver:
                 results.extend(self.inserts[place].results)
         yield from (*calls, *results)
 
-    def _taken(self, waiting: list[Node], before: int | None) -> Iterator[Node]:
+    def _taken(self, waiting: deque[Node], before: int | None) -> Iterator[Node]:
         """Yield, and take off the list, what stands before that place; everything for None."""
         while waiting and (before is None or self.order[waiting[0].uuid] < before):
-            yield waiting.pop(0)
+            yield waiting.popleft()
 
     def _place_of(self, node: Node) -> int | None:
         """Return behind which place a result, or what hangs on a call, belongs."""
@@ -186,25 +187,26 @@ def _children(loaded: Loaded, on_chain: set[str | None]) -> dict[str | None, lis
     return below
 
 
-def _hanging(result: Node, below: dict[str | None, list[Node]]) -> Iterator[Node]:
-    """Yield the dead ends below a result: hook output and the like, but no other conversation."""
-    for child in below.get(result.uuid, ()):
-        branch = list(_subtree(child, below))
-        if not any(_goes_on(node) for node in branch):
-            yield from branch
-
-
-def _goes_on(node: Node) -> bool:
-    return node.type == "assistant" or (node.type == "user" and not node.meta)
-
-
-def _subtree(root: Node, below: dict[str | None, list[Node]]) -> Iterator[Node]:
-    stack = [root]
-    seen: set[str | None] = set()
-    while stack:
-        node = stack.pop()
-        if node.uuid in seen:
+def _continuing(below: dict[str | None, list[Node]]) -> set[str | None]:
+    """Return the ids of all records that are, or lead to, a conversation of their own."""
+    by_uuid = {node.uuid: node for nodes in below.values() for node in nodes}
+    found: set[str | None] = set()
+    for node in by_uuid.values():
+        if node.type != "assistant" and (node.type != "user" or node.meta):
             continue
-        seen.add(node.uuid)
-        yield node
-        stack.extend(reversed(below.get(node.uuid, ())))
+        above: Node | None = node
+        while above is not None and above.uuid not in found:
+            found.add(above.uuid)
+            above = by_uuid.get(above.parent)
+    return found
+
+
+def _hanging(
+    node: Node, below: dict[str | None, list[Node]], continuing: set[str | None]
+) -> Iterator[Node]:
+    """Yield the dead ends below a record: hook output and the like, but no other conversation."""
+    stack = [child for child in below.get(node.uuid, ()) if child.uuid not in continuing][::-1]
+    while stack:
+        child = stack.pop()
+        yield child
+        stack.extend(reversed(below.get(child.uuid, ())))

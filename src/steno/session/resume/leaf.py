@@ -51,7 +51,10 @@ def _newest(loaded: Loaded, client: Client) -> Node | None:
     tip = _latest_below(loaded, last)
     if _leads_to_message(loaded, tip):
         return tip
-    return next((tip for tip in _tips(loaded) if _leads_to_message(loaded, tip)), last)
+    below = _children(loaded)
+    leading = _below_messages(loaded, below)
+    tips = (node for node in reversed(loaded.nodes.values()) if node.uuid not in below)
+    return next((tip for tip in tips if tip.converses and tip.uuid in leading), last)
 
 
 def _main(loaded: Loaded) -> Iterable[Node]:
@@ -79,12 +82,16 @@ def _latest_below(loaded: Loaded, top: Node) -> Node:
     return latest
 
 
-def _tips(loaded: Loaded) -> Iterable[Node]:
-    """Yield the records without children, last first."""
-    below = _children(loaded)
-    for node in reversed(loaded.nodes.values()):
-        if node.converses and node.uuid not in below:
-            yield node
+def _below_messages(loaded: Loaded, below: dict[str | None, list[Node]]) -> set[str | None]:
+    """Return the ids of all messages and their descendants."""
+    found: set[str | None] = set()
+    waiting = [node for node in loaded.nodes.values() if node.is_message]
+    while waiting:
+        node = waiting.pop()
+        if node.uuid not in found:
+            found.add(node.uuid)
+            waiting.extend(below.get(node.uuid, ()))
+    return found
 
 
 def _children(loaded: Loaded) -> dict[str | None, list[Node]]:

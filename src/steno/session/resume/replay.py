@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from steno.session.nodes import Node
 from steno.session.resume.clients import LATEST, STENO, Client
-from steno.session.resume.entries import Blocks, Entry, entries_of, has_results, text_block
+from steno.session.resume.entries import Blocks, Entry, entries_of, text_block
 from steno.session.resume.gather import gather
 from steno.session.resume.leaf import choose_leaf
 from steno.session.resume.mend import mend
@@ -83,28 +83,28 @@ def resumed_leaf(transcript: Transcript, client: Client = LATEST) -> Node | None
 def _place_reminders(entries: Iterable[Entry]) -> list[Entry]:
     """Move reminders up to the answer or result they follow, the system's behind the prompt."""
     placed: list[Entry] = []
+    lifted: list[Entry] = []
+    passed: list[Entry] = []
     system: list[str] = []
     for entry in entries:
         if entry.role == "system":
             system.extend(str(block.get("text", "")) for block in entry.blocks)
-            continue
-        if entry.role == "assistant":
-            placed.extend(_system_turn(system))
-            system = []
-        place = len(placed)
-        if entry.kind == "reminder":
-            while place and _is_passed(placed[place - 1]):
-                place -= 1
-        placed.insert(place, entry)
-    return [*placed, *_system_turn(system)]
+        elif entry.kind == "reminder":
+            lifted.append(entry)
+        elif entry.role == "user" and not entry.brings_results:
+            passed.append(entry)
+        else:
+            placed += [*lifted, *passed]
+            lifted, passed = [], []
+            if entry.role == "assistant":
+                placed += _system_turn(system)
+                system = []
+            placed.append(entry)
+    return [*placed, *lifted, *passed, *_system_turn(system)]
 
 
 def _system_turn(texts: list[str]) -> list[Entry]:
     return [Entry("system", [text_block("\n\n".join(texts))], kind="reminder")] if texts else []
-
-
-def _is_passed(entry: Entry) -> bool:
-    return entry.role == "user" and entry.kind != "reminder" and not entry.brings_results
 
 
 def _join_users(entries: list[Entry], client: Client) -> list[Entry]:
@@ -118,18 +118,9 @@ def _join_users(entries: list[Entry], client: Client) -> list[Entry]:
             last.blocks = _folded(last.blocks, entry.blocks)
         else:
             newline = client.joins_with_newline and entry.kind != "reminder"
-            last.blocks = _joined(last.blocks, entry.blocks, newline=newline)
+            last.take_in(entry.blocks, newline=newline)
             last.kind = entry.kind
     return joined
-
-
-def _joined(first: Blocks, second: Blocks, *, newline: bool) -> Blocks:
-    """Return both, results first; text that more text follows ends in a newline."""
-    if newline and first and second and first[-1].get("type") == second[0].get("type") == "text":
-        first = [*first[:-1], {**first[-1], "text": f"{first[-1].get('text', '')}\n"}]
-    blocks = [*first, *second]
-    results = [block for block in blocks if block.get("type") == "tool_result"]
-    return [*results, *(block for block in blocks if block.get("type") != "tool_result")]
 
 
 def _folded(blocks: Blocks, reminder: Blocks) -> Blocks:
@@ -140,39 +131,34 @@ def _folded(blocks: Blocks, reminder: Blocks) -> Blocks:
         words = [content or "", *(str(block.get("text", "")) for block in reminder)]
         folded: Any = "\n\n".join(word for word in words if word)
     else:
-        folded = _joined(list(content), reminder, newline=True)
+        inner = Entry("user", list(content))
+        inner.take_in(reminder, newline=True)
+        folded = inner.blocks
     return [*blocks[:last], {**blocks[last], "content": folded}, *blocks[last + 1 :]]
 
 
 def _join_responses(entries: list[Entry], client: Client) -> list[Entry]:
     """Merge the lines of one response, also when results of its own calls stand between them."""
     messages: list[Entry] = []
+    since_prompt: dict[object, Entry] = {}
     for entry in entries:
         if entry.role == "assistant":
-            earlier = _same_response(messages, entry)
-            if earlier is None:
+            earlier = since_prompt.setdefault(entry.group, entry)
+            if earlier is entry:
                 messages.append(entry)
             else:
-                earlier.blocks = [*earlier.blocks, *entry.blocks]
+                earlier.blocks.extend(entry.blocks)
         elif messages and entry.role == messages[-1].role == "user" and not messages[-1].alone:
-            messages[-1].blocks = _joined(messages[-1].blocks, entry.blocks, newline=False)
+            messages[-1].take_in(entry.blocks, newline=False)
         else:
             messages.append(entry)
+        if messages[-1].role == "user" and not messages[-1].brings_results:
+            since_prompt.clear()
     if client.calls_last:
         for message in messages:
             if message.role == "assistant":
                 message.blocks.sort(key=lambda block: block.get("type") == "tool_use")
     return messages
-
-
-def _same_response(messages: list[Entry], entry: Entry) -> Entry | None:
-    for earlier in reversed(messages):
-        if earlier.role == "assistant":
-            if earlier.group == entry.group:
-                return earlier
-        elif earlier.role == "user" and not has_results(earlier.blocks):
-            return None
-    return None
 
 
 def _pair(messages: list[Entry], client: Client) -> list[Entry]:
@@ -190,8 +176,9 @@ def _pair(messages: list[Entry], client: Client) -> list[Entry]:
             if not message.blocks:
                 message.blocks = [text_block(_NO_CONTENT if place else _ORPHANED)]
         paired.append(message)
-        follows = messages[place + 1].role if place + 1 < len(messages) else "assistant"
-        if message.calls and follows == "assistant" and place + 1 < len(messages):
+        last = place + 1 == len(messages)
+        unanswered = not client.answers_prompts if last else messages[place + 1].role == "assistant"
+        if message.calls and unanswered:
             answered.update(message.calls)
             paired.append(Entry("user", [_missing(call) for call in message.calls]))
     return paired
@@ -199,10 +186,11 @@ def _pair(messages: list[Entry], client: Client) -> list[Entry]:
 
 def _matching(blocks: Blocks, calls: list[str], answered: set[str]) -> Blocks:
     kept: Blocks = []
+    wanted = set(calls)
     for block in blocks:
         if block.get("type") == "tool_result":
             call = str(block.get("tool_use_id"))
-            if call not in calls or call in answered:
+            if call not in wanted or call in answered:
                 continue
             answered.add(call)
         kept.append(block)

@@ -94,9 +94,13 @@ def _flaw(block: _Block) -> str:
             return "" if block.get("data") else "no data"
         case "image":
             return _image_flaw(block)
-        case "tool_use":
-            named = isinstance(block.get("id"), str) and bool(block.get("name"))
+        case "tool_use" | "server_tool_use":
+            named = all(
+                isinstance(block.get(key), str) and block.get(key) for key in ("id", "name")
+            )
             return "" if named and isinstance(block.get("input"), dict) else "id, name or input"
+        case "document":
+            return "" if isinstance(block.get("source"), dict) else "no source"
         case "tool_result":
             return _result_flaw(block.get("content"))
         case _:
@@ -127,9 +131,10 @@ def _image_flaw(block: _Block) -> str:
     source = block.get("source")
     fields = cast("dict[str, Any]", source) if isinstance(source, dict) else {}
     if fields.get("type") in ("url", "file"):
-        return ""
+        place = fields.get("url") or fields.get("file_id")
+        return "" if isinstance(place, str) else "no address"
     data = fields.get("data")
-    if fields.get("media_type") not in _IMAGES:
+    if str(fields.get("media_type")) not in _IMAGES:
         return f"media type {fields.get('media_type')!r}"
     if not isinstance(data, str) or not data:
         return "no data"
@@ -160,13 +165,39 @@ def _pairing(
 def make_valid(messages: list[_Message]) -> list[_Message]:
     """Return the messages without what the API would refuse in them; pairing must be right."""
     mended: list[_Message] = []
+    seen: set[str] = set()
+    renamed: dict[str, str] = {}
     for message in messages:
         role = str(message.get("role"))
-        blocks = [fixed for block in _blocks(message) if (fixed := _fixed(block, role)) is not None]
+        if role == "assistant":
+            renamed = _new_names(message, seen)
+        blocks = [_renamed(block, renamed) for block in _blocks(message)]
+        fixed = [good for block in blocks if (good := _fixed(block, role)) is not None]
         if not mended and role != "user":
             mended.append({"role": "user", "content": [{"type": "text", "text": _BEGINNING}]})
-        mended.append({"role": role, "content": blocks or [{"type": "text", "text": _NOTHING}]})
+        mended.append({"role": role, "content": fixed or [{"type": "text", "text": _NOTHING}]})
     return mended
+
+
+def _new_names(message: _Message, seen: set[str]) -> dict[str, str]:
+    """Return new ids for calls whose id an earlier message has used; ids must be unique."""
+    renamed: dict[str, str] = {}
+    for block in _blocks(message):
+        if block.get("type") != "tool_use":
+            continue
+        name = new = str(block.get("id"))
+        while new in seen:
+            new = f"{new}-again"
+        if new != name:
+            renamed[name] = new
+        seen.add(new)
+    return renamed
+
+
+def _renamed(block: _Block, renamed: dict[str, str]) -> _Block:
+    key = {"tool_use": "id", "tool_result": "tool_use_id"}.get(str(block.get("type")), "")
+    new = renamed.get(str(block.get(key))) if key else None
+    return {**block, key: new} if new else block
 
 
 def _fixed(block: _Block, role: str) -> _Block | None:
@@ -176,8 +207,10 @@ def _fixed(block: _Block, role: str) -> _Block | None:
         return None
     if kind == "image" and (flaw := _image_flaw(block)):
         return {"type": "text", "text": _NO_IMAGE.format(flaw)}
-    if kind == "tool_use" and not isinstance(block.get("input"), dict):
-        return {**block, "name": block.get("name") or "unknown", "input": {}}
+    if kind == "tool_use":
+        name, given = block.get("name"), block.get("input")
+        named = name if isinstance(name, str) and name else "unknown"
+        return {**block, "name": named, "input": given if isinstance(given, dict) else {}}
     if kind == "tool_result" and _result_flaw(block.get("content")):
         return {**block, "content": _fixed_content(block.get("content"))}
     return None if _flaw(block) else block

@@ -30,17 +30,21 @@ class Loaded:
         self.newest: Node | None = None
         self.marker: Marker | None = None
         self.passed: dict[str | None, str | None] = {}
+        self._resolved: dict[str | None, str | None] = {}
         self._by_time: list[tuple[float, int, Node]] | None = None
 
     def parent(self, node: Node) -> str | None:
         """Return the id of the parent, records that were passed over left out."""
         uuid = node.parent
-        seen: set[str | None] = set()
+        path: list[str | None] = []
         while uuid in self.passed and uuid not in self.nodes:
-            if uuid in seen:
-                return None
-            seen.add(uuid)
+            if uuid in self._resolved:
+                uuid = self._resolved[uuid]
+                break
+            self._resolved[uuid] = None  # what a ring of passed records ends in
+            path.append(uuid)
             uuid = self.passed[uuid]
+        self._resolved.update(dict.fromkeys(path, uuid))
         return uuid
 
     def earlier(self, node: Node, seconds: float, seen: set[str | None]) -> Node | None:

@@ -159,9 +159,10 @@ def words_of(record: Record) -> str:
 
 
 def _without_reminders(text: str) -> str:
-    while (found := _REMINDER.match(text)) is not None:
-        text = text[found.end() :]
-    return text
+    end = 0
+    while (found := _REMINDER.match(text, end)) is not None:
+        end = found.end()
+    return text[end:]
 
 
 def _stated(record: Record) -> Origin:

@@ -4,6 +4,7 @@ Newer clients write such a prompt into the conversation when it is taken up. Old
 off the queue again, so that the record of the queue is all there is of what was said.
 """
 
+from collections import OrderedDict, deque
 from typing import Any, Final
 
 import msgspec
@@ -23,9 +24,35 @@ class _Attached(msgspec.Struct):
     prompt: Any = None
 
 
+class _Queue:
+    """Prompts in the order they came, from which the first or a certain one can be taken."""
+
+    def __init__(self) -> None:
+        self._items: OrderedDict[int, tuple[str, Node]] = OrderedDict()
+        self._by_text: dict[str, deque[int]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._items)
+
+    def add(self, text: str, node: Node) -> None:
+        """Put one at the end."""
+        self._items[node.index] = text, node
+        self._by_text.setdefault(text, deque()).append(node.index)
+
+    def take(self, text: str | None = None) -> tuple[str, Node]:
+        """Take out the first one with that text, or the first of all."""
+        same = self._by_text.get(text, ()) if text is not None else ()
+        while same:
+            place = same.popleft()
+            # It may have been taken as the first of all.
+            if place in self._items:
+                return self._items.pop(place)
+        return self._items.popitem(last=False)[1]
+
+
 def absorbed(transcript: Transcript) -> list[Node]:
     """Return the queue records of prompts that were taken up and are written nowhere else."""
-    waiting: list[tuple[str, Node]] = []
+    waiting = _Queue()
     taken: list[tuple[str, Node]] = []
     for node in transcript.of_type("queue-operation"):
         envelope = transcript.record(node).envelope
@@ -33,14 +60,13 @@ def absorbed(transcript: Transcript) -> list[Node]:
         text = content if isinstance(content, str) else ""
         match envelope.operation:
             case "enqueue":
-                waiting.append((text, node))
+                waiting.add(text, node)
             case "popAll":
-                waiting.clear()
+                waiting = _Queue()
             case "dequeue" if waiting:
-                waiting.pop(0)
+                waiting.take()
             case "remove" if waiting:
-                place = next((i for i, item in enumerate(waiting) if item[0] == text), 0)
-                taken.append(waiting.pop(place))
+                taken.append(waiting.take(text))
             case _:
                 continue
     if not taken:

@@ -117,8 +117,11 @@ class Scene:
 
     # End
 
-    def finish(self, *, final: bool) -> tuple[tuple[Step, ...], str]:
-        """Return the steps and the answer; `final` when no turn comes behind it."""
+    def finish(self, *, final: bool) -> tuple[tuple[Step, ...], str, int]:
+        """Return the steps, the answer, and how many of the steps came before it.
+
+        `final` when no turn comes behind this one.
+        """
         self._show_output()
         for draft in self.drafts:
             if draft.state == "open" and (self.interrupted or not final):
@@ -127,15 +130,18 @@ class Scene:
         spoken = {id(draft) for draft in answer}
         counted: set[str] = set()
         made: list[Step] = []
+        before = len(self.drafts)
         for draft in self.drafts:
             if id(draft) in spoken:
+                before = len(made)
                 continue
             tokens = None
             if draft.message_id and draft.message_id not in counted:
                 counted.add(draft.message_id)
                 tokens = self.counter.output_of(draft.message_id)
             made.append(draft.step(tokens))
-        return tuple(made), "\n\n".join(draft.text for draft in answer)
+        words = "\n\n".join(draft.text for draft in answer)
+        return tuple(made), words, min(before, len(made))
 
     def _show_output(self) -> None:
         if self.output is None:
@@ -146,12 +152,12 @@ class Scene:
         self.output = None
 
     def _answer(self) -> list[Draft]:
-        """Return the words behind the last thing that was done."""
+        """Return the words behind the last thing that was done; an error may follow them."""
         answer: list[Draft] = []
         for draft in reversed(self.drafts):
             if draft.kind == "words":
                 answer.append(draft)
-            elif draft.kind not in _SILENT and draft.kind != "error":
+            elif draft.kind not in _SILENT and (answer or draft.kind != "error"):
                 break
         return answer[::-1]
 

@@ -6,6 +6,7 @@ session (2.1). Which call started one is told, in this order, by the result of t
 those inside the main file by their order.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -237,16 +238,36 @@ _Sources = list[tuple[Thread | None, Clues]]
 def _tie(threads: list[Thread], clues: _Sources) -> None:
     """Find the call that started each."""
     taken: set[str] = set()
+    about, calls = _told(clues)
     for thread in threads:
-        for owner, found in clues:
+        meta = thread.meta.tool_use_id if thread.meta else ""
+        places = {*about.get(thread.agent_id, ()), *calls.get(meta, ())}
+        for owner, found in (clues[place] for place in sorted(places)):
             if owner is not thread:
                 _by_name(thread, owner, found, taken)
+    by_words = _by_prompt(clues)
     for thread in threads:
         if thread.spawn is None and not thread.warmup:
-            _by_words(thread, clues, taken)
+            _by_words(thread, by_words, taken)
+    in_order = deque(clues[0][1].spawns.values())
     for thread in threads:
         if thread.spawn is None and thread.inline and not thread.warmup:
-            _by_order(thread, clues[0][1], taken)
+            _by_order(thread, in_order, taken)
+
+
+def _told(clues: _Sources) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+    """Return which sources say something about an agent, and which hold a call, by their ids."""
+    about: dict[str, list[int]] = {}
+    calls: dict[str, list[int]] = {}
+    for place, (_, found) in enumerate(clues):
+        for name in {*found.notices, *found.started, *found.seen}:
+            about.setdefault(name, []).append(place)
+        for call in found.spawns:
+            places = calls.setdefault(call, [])
+            # The first that is not the agent itself decides, however many repeat it.
+            if len(places) <= 1:
+                places.append(place)
+    return about, calls
 
 
 def _by_name(thread: Thread, owner: Thread | None, found: Clues, taken: set[str]) -> None:
@@ -262,21 +283,40 @@ def _by_name(thread: Thread, owner: Thread | None, found: Clues, taken: set[str]
             _bind(thread, owner, spawn, taken)
 
 
-def _by_words(thread: Thread, clues: _Sources, taken: set[str]) -> None:
-    words = thread.prompt.strip()
+_Offers = dict[str, deque[tuple[Thread | None, Spawn]]]
+
+
+def _by_prompt(clues: _Sources) -> _Offers:
+    """Return the calls by the words they gave to their agent."""
+    offers: _Offers = {}
     for owner, found in clues:
-        for spawn in found.spawns.values() if words and owner is not thread else ():
-            if spawn.call_id not in taken and spawn.prompt.strip() == words:
-                _bind(thread, owner, spawn, taken)
-                return
+        for spawn in found.spawns.values():
+            if words := spawn.prompt.strip():
+                offers.setdefault(words, deque()).append((owner, spawn))
+    return offers
 
 
-def _by_order(thread: Thread, found: Clues, taken: set[str]) -> None:
+def _by_words(thread: Thread, offers: _Offers, taken: set[str]) -> None:
+    same = offers.get(thread.prompt.strip(), deque())
+    own: list[tuple[Thread | None, Spawn]] = []
+    while same:
+        owner, spawn = same.popleft()
+        if spawn.call_id in taken:
+            continue
+        if owner is not thread:
+            _bind(thread, owner, spawn, taken)
+            break
+        own.append((owner, spawn))
+    same.extendleft(reversed(own))
+
+
+def _by_order(thread: Thread, calls: deque[Spawn], taken: set[str]) -> None:
+    """Take the first call that is left; agents and calls both come in the order of the file."""
     start = thread.nodes[0].index if thread.nodes else 0
-    for spawn in found.spawns.values():
-        if spawn.call_id not in taken and spawn.node.index < start and not spawn.node.sidechain:
-            _bind(thread, None, spawn, taken)
-            return
+    while calls and (calls[0].call_id in taken or calls[0].node.sidechain):
+        calls.popleft()
+    if calls and calls[0].node.index < start:
+        _bind(thread, None, calls.popleft(), taken)
 
 
 def _bind(thread: Thread, owner: Thread | None, spawn: Spawn, taken: set[str]) -> None:
@@ -287,13 +327,17 @@ def _bind(thread: Thread, owner: Thread | None, spawn: Spawn, taken: set[str]) -
 def _plant(threads: Iterable[Thread]) -> None:
     """Set children and depths; agents that claim each other in a ring are let go."""
     everyone = list(threads)
+    sound: set[int] = set()
     for thread in everyone:
-        above, seen = thread.parent, {id(thread)}
-        while above is not None and id(above) not in seen:
-            seen.add(id(above))
+        above: Thread | None = thread
+        path: set[int] = set()
+        while above is not None and id(above) not in sound:
+            if id(above) in path:
+                above.parent = None
+                break
+            path.add(id(above))
             above = above.parent
-        if above is not None:
-            thread.parent = None
+        sound |= path
     children: dict[int, list[Thread]] = {}
     for thread in everyone:
         children.setdefault(id(thread.parent), []).append(thread)

@@ -142,7 +142,7 @@ def _state(transcript: Transcript, node: Node) -> _State:
     record = transcript.record(node)
     try:
         return _STATE.decode(record.line)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         fields = record.fields
         names = {field.name: field.encode_name for field in msgspec.structs.fields(_State)}
         found = {name: fields.get(key) for name, key in names.items()}

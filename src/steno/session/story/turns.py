@@ -38,6 +38,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...] = ()
     answer: str = ""
     """The words behind the last tool call."""
+    before: int = 0
+    """How many of the steps came before the answer; the others were noted behind it."""
     started: datetime | None = None
     ended: datetime | None = None
     duration: float | None = None
@@ -162,7 +164,7 @@ class _Story:
 
 def _turn(scene: Scene, number: int, *, final: bool) -> Turn:
     files = scene.files()
-    steps, answer = scene.finish(final=final)
+    steps, answer, before = scene.finish(final=final)
     seconds = scene.seconds
     if seconds is None and scene.started is not None and scene.ended is not None:
         seconds = max(0.0, (scene.ended - scene.started).total_seconds())
@@ -171,6 +173,7 @@ def _turn(scene: Scene, number: int, *, final: bool) -> Turn:
         prompt=scene.prompt,
         steps=steps,
         answer=answer,
+        before=before,
         started=scene.started,
         ended=scene.ended,
         duration=seconds,
