@@ -1,5 +1,6 @@
 """What goes wrong is said in one line, with the right exit code and without a traceback."""
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -73,12 +74,13 @@ def test_a_file_without_a_record_is_said_to_be_so(
 ) -> None:
     path = tmp_path / "nothing.jsonl"
     path.write_bytes(content)
-    ran = steno("show", path)
-    assert ran.code == 0
-    assert ran.out == ""
-    assert "holds no record" in ran.err
-    assert steno("show", path, "--as-resumed", "--json").json == []
-    assert steno("show", path, "--json").json["turns"] == []
+    for view in ([], ["--json"], ["--turns", "--json"], ["--graph"]):
+        ran = steno("show", path, *view)
+        complains(ran, 1, "holds no record")
+        assert ran.out == ""
+    for view in ("--as-resumed", "--messages"):
+        ran = steno("show", path, view, "--json")
+        assert (ran.code, ran.json) == (0, [])
     pieces = steno("show", path, "--records", "--json").json_lines
     assert sum(piece["length"] for piece in pieces) == len(content)
     assert all(piece["gap"] for piece in pieces)
@@ -101,6 +103,19 @@ def test_a_time_that_is_none(steno: Steno, words: str) -> None:
 
 def test_a_root_that_is_not_there(steno: Steno, tmp_path: Path) -> None:
     complains(steno("ls", "--root", tmp_path / "gone"), 3, "gone")
+
+
+@pytest.mark.parametrize("command", [["ls"], ["ls", "--json"], ["show", "last"]])
+def test_a_root_nobody_may_read(
+    steno: Steno, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    def deny(path: str) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(os, "scandir", deny)
+    ran = steno(*command, "--root", tmp_path)
+    complains(ran, 3, str(tmp_path), "permission denied")
+    assert len(ran.err.splitlines()) == 1
 
 
 def test_the_demo_before_it_is_written(steno: Steno) -> None:

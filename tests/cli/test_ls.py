@@ -1,6 +1,8 @@
 """`steno ls`: what there is, newest first, in any width."""
 
+import errno
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,19 +87,97 @@ def test_marks_and_words_say_how_a_session_ended(steno: Steno, config: WriteConf
 def test_small_sessions_are_hidden_and_counted(steno: Steno, config: WriteConfig) -> None:
     config(
         asked("Real", "2026-11-15T08:00:00.000Z"),
-        session(seed="alone", start="2026-11-15T09:00:00.000Z").user("Hello?"),
+        session(seed="alone", start="2026-11-15T09:00:00.000Z").command("exit"),
     )
     assert [each["title"] for each in steno("ls", "--json").json] == ["Real"]
     every = steno("ls", "--all", "--json").json
     assert [(each["title"], each["hidden"]) for each in every] == [
-        ("Hello?", True),
+        ("/exit", True),
         ("Real", False),
     ]
 
 
 def test_nothing_but_hidden_sessions_is_said(steno: Steno, config: WriteConfig) -> None:
-    config(session(seed="alone").user("Hello?"))
-    assert steno("ls").out == "Nothing to show: 1 session without a prompt or an answer.\n"
+    config(session(seed="alone").command("exit"))
+    assert steno("ls").out == "Nothing to show: 1 session without a prompt.\n"
+
+
+def test_a_prompt_that_waits_for_its_answer_is_listed(steno: Steno, config: WriteConfig) -> None:
+    config(
+        session(seed="new", start="2026-11-15T11:59:30.000Z").user("Just asked"),
+        session(seed="old", start="2026-11-15T08:00:00.000Z").user("Never answered"),
+    )
+    listed = {each["title"]: each["status"] for each in steno("ls", "--json").json}
+    assert listed == {"Just asked": "running", "Never answered": "interrupted"}
+
+
+@pytest.mark.parametrize("json", [[], ["--json"]])
+def test_files_that_cannot_be_read_are_counted(
+    steno: Steno, config: WriteConfig, monkeypatch: pytest.MonkeyPatch, json: list[str]
+) -> None:
+    config(asked("One", "2026-11-15T08:00:00.000Z"), asked("Two", "2026-11-15T09:00:00.000Z"))
+    shut = next(e["path"] for e in steno("ls", "--json").json if e["title"] == "Two")
+    plain = os.open
+
+    def deny(path: str, flags: int) -> int:
+        if path == shut:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return plain(path, flags)
+
+    monkeypatch.setattr(os, "open", deny)
+    ran = steno("ls", *json)
+    assert "One" in ran.out
+    assert ran.err == f"steno: 1 path could not be read, such as {shut}\n"
+
+
+def test_what_the_limit_left_out_is_said(steno: Steno, config: WriteConfig) -> None:
+    config(*(asked(f"Talk {n}", f"2026-11-15T0{n}:00:00.000Z") for n in range(1, 6)))
+    said = "3 of 5 sessions; --limit 0 lists all"
+    piped = steno("ls", "--limit", 3)
+    assert piped.lines[-1] == said
+    assert "Today  3 shown" in piped.out
+    assert steno("ls", "--limit", 3, "--json").err == f"steno: {said}\n"
+    every = steno("ls", "--limit", 0)
+    assert "--limit" not in every.out
+    assert "Today  5 sessions" in every.out
+    assert steno("ls", "--limit", 0, "--json").err == ""
+    chosen = steno("ls", "--limit", 3, "--project", "tide").lines[-1]
+    assert chosen.startswith("the newest 3 that fit")
+    assert "[default: 30" in steno("ls", "--help").out
+
+
+@pytest.mark.parametrize("wanted", [["--project", "nope"], ["--since", "1h"]])
+def test_nothing_that_fits_is_an_exit_code(
+    steno: Steno, config: WriteConfig, wanted: list[str]
+) -> None:
+    config(asked("Tide table", "2026-11-15T08:00:00.000Z"))
+    ran = steno("ls", *wanted)
+    assert (ran.code, ran.out[:15]) == (1, "No session fits")
+    ran = steno("ls", "--json", *wanted)
+    assert (ran.code, ran.json) == (1, [])
+
+
+def test_the_demo_is_offered_by_a_name_the_shell_finds(
+    steno: Steno, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [".venv/bin/steno"])
+    monkeypatch.setenv("PATH", "")
+    assert "`.venv/bin/steno demo` writes" in steno("ls").out
+    (tmp_path / "steno").touch(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "`steno demo` writes" in steno("ls").out
+
+
+def test_json_holds_nothing_that_acts_on_a_terminal(steno: Steno, config: WriteConfig) -> None:
+    title = "a\x7f\x85\x9b\u2028\u202e\u200b\ufeff\u2066\U000e0041é日b"
+    config(asked(title, "2026-11-15T08:00:00.000Z"))
+    ran = steno("ls", "--json")
+    assert ran.json[0]["title"] == title
+    shown = r"a\u007f\u0085\u009b\u2028\u202e\u200b\ufeff\u2066\udb40\udc41é日b"
+    assert shown in ran.out
+    path = ran.json[0]["path"]
+    for view in ("--records", "--messages", "--turns"):
+        assert "\x9b" not in steno("show", path, view, "--json").out
 
 
 @pytest.mark.parametrize(

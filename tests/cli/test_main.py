@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
+from tests.builders import session
 from tests.cli.conftest import Steno
 
 import steno as package
@@ -160,6 +161,52 @@ def test_a_terminal_gets_colours_and_the_next_commands(demo: DemoReport) -> None
     plain = at_terminal("ls", "--demo", "--limit", "3", NO_COLOR="1")
     assert "\x1b" not in plain
     assert "steno show --demo 7859" in plain
+
+
+def test_next_commands_can_be_pasted(tmp_path: Path) -> None:
+    folder = tmp_path / "my talks"
+    folder.mkdir()
+    (folder / "talk.jsonl").write_bytes(session().turn("Hi", "Ho").bytes())
+    where = f"--root '{folder}'"
+    listed = at_terminal("ls", "--root", str(folder), "--width", "200", NO_COLOR="1")
+    assert f"steno show {where} talk" in listed
+    shown = at_terminal("show", "--root", str(folder), "last", "--width", "200", NO_COLOR="1")
+    assert f"steno show {where} talk --turn N" in shown
+    path = str(folder / "talk.jsonl")
+    shown = at_terminal("show", path, "--width", "200", NO_COLOR="1")
+    assert f"steno show '{path}' --turn N" in shown
+
+
+def test_a_session_without_a_name_of_its_own_is_offered_by_its_path(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "full.jsonl").write_bytes(
+            session(seed=folder).turn("Hi", "Ho").bytes()
+        )
+        os.utime(tmp_path / folder / "full.jsonl", (1e9, 1e9))
+    seen = at_terminal("ls", "--root", str(tmp_path), "--width", "300", NO_COLOR="1")
+    assert f"steno show --root {tmp_path} {tmp_path}/one/full.jsonl" in seen
+
+
+def test_next_commands_stay_within_the_width(demo: DemoReport) -> None:
+    assert demo.sessions
+    for columns in ("40", "60", "80"):
+        for command in (["ls", "--limit", "3"], ["show", "7859"]):
+            seen = at_terminal(*command, "--demo", "--width", columns, NO_COLOR="1")
+            assert max(len(line) for line in seen.splitlines()) <= int(columns), seen
+            assert "steno show --demo 7859" in seen
+
+
+def test_a_closed_output_is_said_in_one_line(demo: DemoReport) -> None:
+    assert demo.sessions
+    ran = subprocess.run(
+        ["/bin/sh", "-c", '"$0" -m steno ls --demo >&-', sys.executable],
+        env=environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert ran.returncode == 3
+    assert ran.stderr == b"steno: cannot write: the standard output is closed\n"
 
 
 def test_no_next_commands_when_piped(demo: DemoReport) -> None:

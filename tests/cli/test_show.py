@@ -80,6 +80,18 @@ def test_a_failed_command_shows_its_last_lines(steno: Steno) -> None:
     )
 
 
+def test_a_failed_step_of_any_tool_shows_its_last_lines(steno: Steno, config: WriteConfig) -> None:
+    lines = "\n".join(f"line {n}" for n in range(1, 13))
+    built = session().user("Go").assistant(tool("Read", file_path="/home/ada/x.md"))
+    config(built.result(f"<tool_use_error>{lines}</tool_use_error>", error=True).assistant("Hm."))
+    out = steno("show", built.session_id).out
+    assert "▾ Read" in out
+    assert "       line 5\n" in out
+    assert "       line 12\n" in out
+    assert "the last 8 of 12 lines" in out
+    assert "line 4\n" not in out
+
+
 def test_an_abandoned_branch_is_drawn_where_it_leaves_and_can_be_opened(steno: Steno) -> None:
     told = steno("show", "--demo", SMOOTH).out
     first, second = told.split("├╌╌ abandoned by a rewind  1 turn  201 out  --branch 1\n")

@@ -89,6 +89,12 @@ def test_a_failed_edit_touches_nothing() -> None:
         ("Read", {"file_path": "/a"}, {"file": {"numLines": 8, "totalLines": 90}}, "8 of 90 lines"),
         ("Read", {"file_path": "/a"}, {"type": "image", "file": {}}, "image"),
         ("Grep", {"pattern": "x"}, {"mode": "content", "numLines": 7, "numFiles": 0}, "7 matches"),
+        (
+            "Grep",
+            {"pattern": "x"},
+            {"mode": "content", "numLines": 250, "totalLines": 6004, "appliedLimit": 250},
+            "250 of 6,004 matches",
+        ),
         ("Grep", {"pattern": "x"}, {"mode": "files_with_matches", "numFiles": 1}, "1 file"),
         ("Grep", {"pattern": "x"}, {"mode": "files_with_matches", "numFiles": 0}, "no matches"),
         ("Glob", {"pattern": "*"}, {"numFiles": 3}, "3 files"),

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.builders import VERSIONS, Session, session, thinking, tool
+from tests.builders import VERSIONS, Session, session, text, thinking, tool
 
 from steno.store.count import count_turns
 from steno.store.discover import found_at
@@ -93,7 +93,8 @@ def test_how_a_session_ended(tmp_path: Path) -> None:
 
 
 def test_what_listings_leave_out(tmp_path: Path) -> None:
-    assert look(tmp_path, session().user("Hello?")).hidden
+    assert not look(tmp_path, session().user("Hello?")).hidden
+    assert look(tmp_path, session().command("exit")).hidden
     assert look(tmp_path, b"\x00" * 100).hidden
     side = (
         session().turn("Go", "Done.").bytes().replace(b'"isSidechain":false', b'"isSidechain":true')
@@ -120,6 +121,28 @@ def test_a_first_record_longer_than_the_head_is_still_read(tmp_path: Path) -> No
     seen = look(tmp_path, session().turn("Long " * 60_000, "Short.").turn("Next", "Yes."))
     assert seen.title.startswith("Long Long")
     assert seen.answered
+
+
+@pytest.mark.parametrize("end", ["answered", "alone"])
+def test_a_first_record_with_a_pasted_picture_is_still_read(tmp_path: Path, end: str) -> None:
+    picture = {"type": "image", "source": {"type": "base64", "data": "A" * 1_500_000}}
+    built = session().user([text("What is this?"), picture])
+    seen = look(tmp_path, built.assistant("A gauge.") if end == "answered" else built)
+    assert (seen.title, seen.hidden) == ("What is this?", False)
+
+
+def test_a_reminder_before_the_typed_words_is_passed_over(tmp_path: Path) -> None:
+    reminder = "<system-reminder>\nMind the gap.\n</system-reminder>"
+    seen = look(tmp_path, session().user([text(reminder), text("What is this?")]).assistant("A."))
+    assert (seen.title, seen.hidden) == ("What is this?", False)
+    assert look(tmp_path, session().turn(f"{reminder}\n\nAnd this?", "B.")).title == "And this?"
+    assert look(tmp_path, session().turn(reminder, "C.")).hidden
+
+
+def test_records_glued_on_one_line_all_count(tmp_path: Path) -> None:
+    built = session().turn("Glued", "Yes.").bytes()
+    seen = look(tmp_path, built.replace(b"\n", b"", 1))
+    assert (seen.title, seen.answered, seen.hidden) == ("Glued", True, False)
 
 
 def test_a_last_record_longer_than_the_tail_is_still_read(tmp_path: Path) -> None:

@@ -70,7 +70,9 @@ def test_names_that_fit_nothing(folder: Path) -> None:
 
 
 def test_last_passes_over_what_listings_hide(config: WriteConfig) -> None:
-    config(talk(ONE, "Real", 8), session(seed="x", start="2026-11-14T23:00:00.000Z").user("Hm?"))
+    config(
+        talk(ONE, "Real", 8), session(seed="x", start="2026-11-14T23:00:00.000Z").command("exit")
+    )
     assert find("last").place.session_id == ONE
 
 

@@ -73,12 +73,13 @@ def few_descriptors() -> Iterator[None]:
 def test_descriptors_are_given_back(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"one\n")
-    for _ in range(100):
+    too_many = resource.getrlimit(resource.RLIMIT_NOFILE)[0] + 1
+    for _ in range(too_many):
         FileSource(str(path)).read(0, 1)
-    held = [PathSource(str(path)) for _ in range(100)]
+    held = [PathSource(str(path)) for _ in range(too_many)]
     assert {source.read(1, 2) for source in held} == {b"ne"}
     with pytest.raises(Unreadable, match="too many open files"):
-        _ = [FileSource(str(path)) for _ in range(100)]
+        _ = [FileSource(str(path)) for _ in range(too_many)]
 
 
 def test_closing_may_be_repeated(tmp_path: Path) -> None:

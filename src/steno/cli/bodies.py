@@ -1,4 +1,4 @@
-"""What is inside a step that is worth opening: a short diff, the last lines of a failed command."""
+"""What is inside a step that is worth opening: a short diff, the last lines of an error."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -31,7 +31,9 @@ def body_lines(
     if step.verb in _CHANGES and step.state in ("ok", "open"):
         rows = list(_diff(transcript, step))
         yield from _rows(rows, width, len(rows) if everything else _DIFF)
-    elif step.verb == "Bash" and step.result is not None and (step.state == "failed" or everything):
+    elif step.result is not None and (
+        step.state == "failed" or (everything and step.verb == "Bash")
+    ):
         yield from _output(transcript.record(step.result), step, width, everything=everything)
 
 
@@ -99,6 +101,7 @@ def _strings(transcript: Transcript, step: Step) -> Iterator[tuple[str, str]]:
 
 def _output(record: Record, step: Step, width: int, *, everything: bool) -> Iterator[Line]:
     text = next((r.text for r in record.tool_results if r.tool_use_id == step.call_id), "")
+    text = text.removeprefix("<tool_use_error>").removesuffix("</tool_use_error>")
     lines = [line.rstrip() for line in without_colours(text).split("\n") if line.strip()]
     if lines and lines[0].startswith("Exit code"):
         lines = lines[1:]

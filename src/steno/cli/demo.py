@@ -47,4 +47,4 @@ def command(ctx: click.Context, color: ColourMode, *, as_json: bool) -> None:
         ]
     )
     ctx.invoke(ls, demo=True, color=color)
-    screen.next_steps("steno show --demo last", "   steno ls --demo")
+    screen.next_steps(["steno show --demo last", "steno ls --demo"])

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from steno.cli import clock, words
-from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, roots
+from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, program, roots, where_to_look
 from steno.cli.screen import Screen, complain, write_json
 from steno.cli.table import Column, layout
 from steno.errors import Unreadable
@@ -39,6 +39,8 @@ class _Row(msgspec.Struct):
     title: str
     turns: int
     short: str = ""
+    again: str = ""
+    """What names it in another command: the short id, or its path where that does not."""
 
 
 class _Listing(msgspec.Struct):
@@ -46,9 +48,12 @@ class _Listing(msgspec.Struct):
 
     rows: list[_Row]
     total: int
-    hidden: int
-    left: int
     problems: list[Problem]
+    hidden: int = 0
+    next: Found | None = None
+    """The first one that the limit left out."""
+    chosen: bool = False
+    """Whether only some projects or some time were asked for."""
 
 
 @click.command("ls", short_help="List sessions, newest first.")
@@ -58,8 +63,15 @@ class _Listing(msgspec.Struct):
 @click.option(
     "--until", metavar="WHEN", help="Only sessions written until then, that day included."
 )
-@click.option("--limit", metavar="N", default=30, type=click.IntRange(0), help="How many; 0 = all.")
-@click.option("--all", "everything", is_flag=True, help="Also those without a prompt or an answer.")
+@click.option(
+    "--limit",
+    metavar="N",
+    default=30,
+    show_default=True,
+    type=click.IntRange(0),
+    help="How many; 0 = all.",
+)
+@click.option("--all", "everything", is_flag=True, help="Also those without a prompt.")
 @options(JSON)
 @WIDTH
 @options(COLOR)
@@ -78,15 +90,17 @@ def command(
     """
     now = clock.now()
     listing = _gather(_Wanted(**wanted), roots(root, demo=demo), now)
-    for problem in listing.problems:
-        if problem.kind == "missing" and problem.path in root:
-            raise Unreadable(f"{problem.path}: no such folder")
+    _complain_of_unreadable(listing.problems)
     if as_json:
         write_json(_json(listing))
-        return
-    screen = Screen(color, width)
-    screen.lines(_lines(listing, screen.width, now))
-    _finish(screen, listing, root, demo=demo)
+        if listing.next:
+            complain(_left_out(listing))
+    else:
+        screen = Screen(color, width)
+        screen.lines(_lines(listing, screen.width, now))
+        _finish(screen, listing, root, demo=demo)
+    if listing.chosen and not listing.rows:
+        raise click.exceptions.Exit(1)
 
 
 class _Wanted(msgspec.Struct):
@@ -108,9 +122,10 @@ def _gather(wanted: _Wanted, where: tuple[str, ...] | None, now: float) -> _List
     if wanted.until:
         end = clock.when(wanted.until, now)[1]
         files = [found for found in files if found.mtime_ns < end * 1e9]
-    listing = _Listing([], total, 0, 0, problems)
+    listing = _Listing([], total, problems)
+    listing.chosen = bool(wanted.project or wanted.since or wanted.until)
     lent: dict[str, str] = {}
-    for place, (found, look) in enumerate(seen(files, now)):
+    for found, look in seen(files, now, problems):
         lent.update(look.lent)
         if wanted.project and not _is_in(look.project, wanted.project):
             continue
@@ -118,7 +133,7 @@ def _gather(wanted: _Wanted, where: tuple[str, ...] | None, now: float) -> _List
             listing.hidden += 1
             continue
         if wanted.limit and len(listing.rows) == wanted.limit:
-            listing.left = len(files) - place
+            listing.next = found
             break
         title = look.title if look.named else lent.get(look.last_uuid, look.title)
         try:
@@ -147,6 +162,9 @@ def _shorten(rows: list[_Row], names: list[str]) -> None:
         near = [n for n in names[max(place - 1, 0) : place + 2] if n != name]
         shared = max((_shared(name, other) for other in near), default=0)
         row.short = name.removesuffix(".jsonl")[: max(_SHORTEST, shared + 1)]
+        alone = names[place + 1 : place + 2] != [name]
+        plain = row.short[:1].isalnum() and row.short.replace("-", "").isalnum()
+        row.again = row.short if alone and plain and len(row.short) >= _SHORTEST else row.found.path
 
 
 def _shared(one: str, other: str) -> int:
@@ -190,13 +208,16 @@ def _lines(listing: _Listing, width: int, now: float) -> list[Line]:
     lines += [_marked(rows[place], cells[place]) for place in sorted(live)]
     days = [words.day(row.found.mtime_ns / 1e9, now) for row in rows]
     counts = Counter(day for place, day in enumerate(days) if place not in live)
+    # Of the day at which the limit struck, only those that are shown are known.
+    cut = words.day(listing.next.mtime_ns / 1e9, now) if listing.next else ""
     for place, row in enumerate(rows):
         if place in live:
             continue
         if days[place] != day:
             day = days[place]
             lines.append([])
-            lines.append([(day, "bold"), (f"  {words.count(counts[day], 'session')}", "dim")])
+            shown = f"{counts[day]:,} shown" if day == cut else words.count(counts[day], "session")
+            lines.append([(day, "bold"), (f"  {shown}", "dim")])
         lines.append(_marked(row, cells[place]))
     return lines
 
@@ -252,32 +273,48 @@ def _last(row: _Row) -> str:
     return "now" if row.look.status == "running" else words.clock(row.found.mtime_ns / 1e9)
 
 
-def _finish(screen: Screen, listing: _Listing, root: tuple[str, ...], *, demo: bool) -> None:
-    where = " --demo" if demo else "".join(f" --root {folder}" for folder in root)
-    denied = [problem for problem in listing.problems if problem.kind in ("denied", "unreadable")]
+def _complain_of_unreadable(problems: list[Problem]) -> None:
+    denied = [problem for problem in problems if problem.kind in ("denied", "unreadable")]
     if denied:
         complain(f"{words.count(len(denied), 'path')} could not be read, such as {denied[0].path}")
+
+
+def _left_out(listing: _Listing) -> str:
+    """Say that the limit left sessions out; of how many is known unless projects were chosen."""
+    shown = len(listing.rows)
+    if listing.chosen:
+        return f"the newest {shown:,} that fit, there may be more; --limit 0 lists all"
+    return f"{shown:,} of {listing.total:,} sessions; --limit 0 lists all"
+
+
+def _finish(screen: Screen, listing: _Listing, root: tuple[str, ...], *, demo: bool) -> None:
+    from shlex import quote
+
+    where = where_to_look(root, demo=demo)
     if not listing.rows:
         _nothing(screen, listing, root, where)
         return
+    if not screen.tty and listing.next:
+        screen.lines([[], [_left_out(listing)]])
     shown = f"{len(listing.rows):,} of {listing.total:,}"
     hidden = f", {listing.hidden:,} hidden" if listing.hidden else ""
-    steps = [f"steno show{where} {listing.rows[0].short}"]
-    if listing.left:
+    steps = [f"steno show{where} {quote(listing.rows[0].again)}"]
+    if listing.next:
         steps.append(f"steno ls{where} --limit 0")
     if listing.hidden:
         steps.append(f"steno ls{where} --all")
-    screen.next_steps((f"{shown}{hidden}.  ", ""), "   ".join(steps))
+    screen.next_steps(steps, f"{shown}{hidden}.")
 
 
 def _nothing(screen: Screen, listing: _Listing, root: tuple[str, ...], where: str) -> None:
     place = ", ".join(root) if root else "the demo" if where else config_dir()
     if not listing.total:
-        screen.lines([[f"No sessions in {place}. ", "`steno demo` writes some to look at."]])
+        demo = f"`{program()} demo` writes some to look at."
+        screen.lines([[f"No sessions in {place}. ", demo]])
     elif listing.hidden:
         hidden = words.count(listing.hidden, "session")
-        screen.lines([[f"Nothing to show: {hidden} without a prompt or an answer."]])
-        screen.next_steps(f"steno ls{where} --all")
+        screen.lines([[f"Nothing to show: {hidden} without a prompt."]])
+        screen.next_steps([f"steno ls{where} --all"])
     else:
         screen.lines([[f"No session fits, of {listing.total:,} in {place}."]])
-        screen.next_steps(f"steno ls{where}")
+        screen.next_steps([f"steno ls{where}"])

@@ -125,6 +125,9 @@ def run(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str] | None) -> int:
+    if getattr(sys, "stdout", None) is None:
+        complain("cannot write: the standard output is closed")
+        return 3
     for stream in (sys.stdout, sys.stderr):
         # A letter the terminal does not have is written as its number.
         if isinstance(stream, TextIOWrapper):

@@ -7,17 +7,21 @@ from typing import Any, Final
 import click
 import msgspec
 
-from steno.cli.options import COLOR, JSON, SESSION, WHERE, WIDTH, options, roots
+from steno.cli import words
+from steno.cli.options import COLOR, JSON, SESSION, WHERE, WIDTH, options, roots, where_to_look
 from steno.cli.pager import page
-from steno.cli.screen import Screen, complain, write_bytes, write_json
+from steno.cli.screen import Screen, complain, harmless, write_bytes, write_json
+from steno.errors import NotFound
 from steno.safe.terminal import ColourMode, clean
+from steno.safe.terminal import width as width_of
 from steno.session.session import Session
 from steno.store.found import Found
-from steno.store.library import find, open_found
+from steno.store.library import find, newest_first, open_found
 
 __all__ = ["command"]
 
 _LATEST: Final = "2.1.325"
+_SHORT: Final = 8
 _ABOUT: Final = {
     "turns": ("turn", "branch", "agent", "thinking", "all", "json"),
     "graph": ("json",),
@@ -43,6 +47,8 @@ class _Asked(msgspec.Struct):
     everything: bool = False
     as_json: bool = False
     no_pager: bool = False
+    again: str = ""
+    """How to show the same session once more."""
 
 
 class _Show(click.Command):
@@ -99,6 +105,7 @@ def command(
     wanted = _Asked(**asked)
     _refuse_what_would_be_ignored(wanted)
     where = roots(root, demo=demo)
+    wanted.again = f"steno show{where_to_look(root, demo=demo)}"
     screen = Screen(color, width)
     if wanted.view == "records":
         _records(find(name, where).path, screen, wanted)
@@ -134,7 +141,7 @@ def _records(path: str, screen: Screen, wanted: _Asked) -> None:
     with FileSource(path) as source:
         if wanted.as_json:
             for number, piece in numbered(source):
-                write_bytes(encode_line(piece_json(number, piece)))
+                write_bytes(harmless(encode_line(piece_json(number, piece))))
             return
         if not source.size:
             complain(f"{os.path.basename(path)} is empty")
@@ -148,6 +155,8 @@ def _records(path: str, screen: Screen, wanted: _Asked) -> None:
 
 def _show(name: str, where: tuple[str, ...] | None, screen: Screen, wanted: _Asked) -> None:
     found = find(name, where)
+    if screen.tty:
+        wanted.again += f" {_again(name, found, where)}"
     if found.place.role == "agent" and wanted.view in (None, "turns") and wanted.raw is None:
         owner = _owner(found, where)
         wanted.agent = wanted.agent or (found.place.agent_id if owner else None)
@@ -161,14 +170,24 @@ def _show(name: str, where: tuple[str, ...] | None, screen: Screen, wanted: _Ask
     elif wanted.view == "messages":
         _messages(session.messages(), screen, wanted)
     elif wanted.view == "graph":
-        _graph(session, screen, wanted)
+        _graph(found, session, screen, wanted)
     else:
         _story(found, session, screen, wanted)
 
 
-def _graph(session: Session, screen: Screen, wanted: _Asked) -> None:
+def _refuse_what_is_no_session(found: Found, session: Session) -> None:
+    if session.transcript.nodes:
+        return
+    why = "the file is empty"
+    if session.transcript.gaps:
+        why = f"{words.size(found.size)} that are no session; `--records` shows the gaps"
+    raise NotFound(f"{os.path.basename(found.path)} holds no record", hint=why)
+
+
+def _graph(found: Found, session: Session, screen: Screen, wanted: _Asked) -> None:
     from steno.cli.graph import graph_json, graph_lines
 
+    _refuse_what_is_no_session(found, session)
     if wanted.as_json:
         write_json(list(graph_json(session)))
     else:
@@ -178,7 +197,6 @@ def _graph(session: Session, screen: Screen, wanted: _Asked) -> None:
 def _owner(agent: Found, where: tuple[str, ...] | None) -> Found | None:
     """Return the session a sub-agent worked for, if it is there."""
     from steno.store.discover import Discovery
-    from steno.store.library import newest_first
 
     discovery = Discovery("")
     for found in newest_first(where):
@@ -191,17 +209,33 @@ def _story(found: Found, session: Session, screen: Screen, wanted: _Asked) -> No
     from steno.cli.story import Story
 
     story = Story(found, session, screen)
+    _refuse_what_is_no_session(found, session)
     if wanted.as_json:
         write_json(story.as_json(wanted.turn, wanted.branch, wanted.agent))
-        return
-    if not session.transcript.nodes:
-        complain(f"{os.path.basename(found.path)} holds no record", story.why_empty())
         return
     manner = story.manner(thinking=wanted.thinking, everything=wanted.everything)
     lines = story.lines(manner, wanted.turn, wanted.branch, wanted.agent)
     page(screen, lines, wanted=not wanted.no_pager)
-    short = session.id[:8]
-    screen.next_steps(f"steno show {short} --turn N   --thinking   --all   --graph   --records")
+    _next_steps(screen, f"{wanted.again} --turn N")
+
+
+def _next_steps(screen: Screen, line: str) -> None:
+    for option in ("--thinking", "--all", "--graph", "--records"):
+        longer = f"{line}   {option}"
+        line = longer if width_of(longer) <= screen.width else line
+    screen.next_steps([line])
+
+
+def _again(name: str, found: Found, where: tuple[str, ...] | None) -> str:
+    """Return a name for the same session that still fits it tomorrow, for a shell."""
+    from shlex import quote
+
+    if name != "last":
+        return quote(f"./{name}" if name.startswith("-") else name)
+    stem = os.path.basename(found.path).removesuffix(".jsonl")
+    others = [os.path.basename(other.path) for other in newest_first(where)]
+    alone = sum(other.startswith(stem[:_SHORT]) for other in others) <= 1
+    return quote(stem[:_SHORT] if alone else stem)
 
 
 def _raw(data: bytes, screen: Screen) -> None:

@@ -32,13 +32,6 @@ class Story:
         self._look: Glance = glance(found, clock.now())
         self._name = session.id[:8]
 
-    def why_empty(self) -> str:
-        """Say what there is in a file without records."""
-        gaps = self._session.transcript.gaps
-        if not gaps:
-            return "the file is empty"
-        return f"{words.size(self._found.size)} that are no session; `--records` shows the gaps"
-
     def manner(self, *, thinking: bool, everything: bool) -> Manner:
         """Return how to tell it on this screen."""
         return Manner(

@@ -20,6 +20,8 @@ Status: TypeAlias = Literal["running", "waiting", "finished", "interrupted", "fa
 
 END: Final = 1 << 16
 _FURTHEST: Final = 1 << 20
+# A pasted picture makes a first line of megabytes.
+_LONGEST: Final = 8 << 20
 # How long a client may be silent and still be alive: thinking, in a tool, waiting for a prompt.
 _QUIET: Final = 300
 _TOOL: Final = 1800
@@ -31,6 +33,7 @@ _MACHINE: Final = re.compile(
     r"\s*<(?:command-(?:name|message|args)|local-command-|bash-|task-notification|system-reminder"
     r"|user-memory-input|teammate-message|tick)"
 )
+_REMINDERS: Final = re.compile(r"(?:\s*+<system-reminder>.*?</system-reminder>)++\s*+", re.DOTALL)
 _NOTHING: Final = msgspec.Raw()
 
 
@@ -108,8 +111,8 @@ class Glance(msgspec.Struct, frozen=True):
 
     @property
     def hidden(self) -> bool:
-        """Whether a listing leaves it out: nobody asked, nobody answered, or a sub-agent's file."""
-        return self.sidechain or not (self.prompted and self.answered)
+        """Whether a listing leaves it out: nobody asked anything, or a sub-agent's file."""
+        return self.sidechain or not self.prompted
 
 
 _DECODE: Final = msgspec.json.Decoder(_Line).decode
@@ -139,12 +142,14 @@ def _look_at_ends(source: FileSource, look: "_Look") -> None:
     done, size = 0, END
     while True:
         head = source.read(done, size)
-        whole = head.rfind(b"\n") + 1
+        at_end = done + len(head) >= source.size
+        whole = len(head) if at_end else head.rfind(b"\n") + 1
         look.take(_lines(head[:whole]))
         done += whole
-        if look.complete or done + size >= min(_FURTHEST, source.size):
+        furthest = _FURTHEST if whole or look.first_prompt else _LONGEST
+        if at_end or look.complete or done + size >= furthest:
             break
-        size *= 4
+        size = min(size * 4, _LONGEST)
     size = END
     while True:
         tail = source.read(source.size - size, size)
@@ -158,29 +163,22 @@ def _look_at_ends(source: FileSource, look: "_Look") -> None:
 def _lines(data: bytes) -> Iterator[_Line]:
     for line in data.split(b"\n"):
         if line:
-            yield _read(line)
+            try:
+                yield _DECODE(line)
+            except _BAD:
+                yield from _read_odd(line)
 
 
-def _read(line: bytes) -> _Line:
-    try:
-        return _DECODE(line)
-    except _BAD:
-        return _read_odd(line)
-
-
-def _read_odd(line: bytes) -> _Line:
+def _read_odd(line: bytes) -> list[_Line]:
     """Read what the fast decoder refuses: a field of another type, a damaged line, no record."""
     if b"{" not in line:
-        return _Line()
+        return []
     from steno.format.envelope import fill
     from steno.format.lines import read_bytes
     from steno.format.records import Record
 
-    last = _Line()
-    for piece in read_bytes(line):
-        if isinstance(piece, Record):
-            last = fill(_Line, piece.fields)
-    return last
+    records = (piece for piece in read_bytes(line) if isinstance(piece, Record))
+    return [fill(_Line, record.fields) for record in records]
 
 
 class _Look:
@@ -287,7 +285,8 @@ class _Look:
             first_time=self.started,
             last_time=self.ended,
             status=self._status(max(0.0, now - found.mtime_ns / 1e9)),
-            prompted=bool(self.first_prompt or self.command),
+            # A command alone, such as `/exit`, asks the model nothing.
+            prompted=bool(self.first_prompt or (self.command and self.answered)),
             answered=self.answered,
             sidechain=self.side and not self.main,
             last_uuid=self.last_uuid,
@@ -344,12 +343,19 @@ def _blocks(message: _Message) -> list[_Block]:
 
 
 def _words(message: _Message) -> str:
+    """Return the first words that are no reminder of the client's to the model."""
     if not message.content:
         return ""
     try:
-        return _STRING(message.content)
+        return _without_reminders(_STRING(message.content))
     except _BAD:
-        return next((b.text for b in _blocks(message) if b.type == "text" and b.text), "")
+        texts = (block.text for block in _blocks(message) if block.type == "text" and block.text)
+        return next((words for text in texts if (words := _without_reminders(text)).strip()), "")
+
+
+def _without_reminders(text: str) -> str:
+    found = _REMINDERS.match(text) if "<system-reminder>" in text else None
+    return text[found.end() :] if found else text
 
 
 def _is_human(line: _Line) -> bool:

@@ -15,6 +15,7 @@ from steno.format.paths import is_agent_id
 from steno.store import clock
 from steno.store.count import count_turns
 from steno.store.discover import Discovery, Found, Problem, discover, found_at
+from steno.store.found import problem_of
 from steno.store.glance import Glance, given_title, glance
 from steno.store.places import config_dir
 
@@ -62,14 +63,24 @@ def _age(found: Found) -> tuple[int, str]:
     return -found.mtime_ns, found.path
 
 
-def seen(files: Iterable[Found], now: float | None = None) -> Iterator[tuple[Found, Glance]]:
-    """Yield each file with a glance at it; one that went away since is passed over."""
+def seen(
+    files: Iterable[Found], now: float | None = None, problems: list[Problem] | None = None
+) -> Iterator[tuple[Found, Glance]]:
+    """Yield each file with a glance at it; one that cannot be read goes to `problems`."""
     now = clock.now() if now is None else now
     for found in files:
         try:
-            yield found, glance(found, now)
-        except Unreadable:
-            continue
+            look = glance(found, now)
+        except Unreadable as error:
+            if problems is not None:
+                problems.append(_problem(found.path, error))
+        else:
+            yield found, look
+
+
+def _problem(path: str, error: Unreadable) -> Problem:
+    why = error.__cause__
+    return problem_of(path, why) if isinstance(why, OSError) else Problem("unreadable", path)
 
 
 def _with_lent_titles(looks: list[tuple[Found, Glance]]) -> list[tuple[Found, Glance]]:
@@ -172,9 +183,11 @@ def find(name: str, root: Roots = None, cwd: str | None = None) -> Found:
 
 
 def _folder(path: str) -> Unreadable:
+    from shlex import quote
+
     return Unreadable(
         f"{path} is a folder, not a session file",
-        hint=f"`steno ls --root {path}` lists what is in it",
+        hint=f"`steno ls --root {quote(path)}` lists what is in it",
     )
 
 

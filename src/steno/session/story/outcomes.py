@@ -246,7 +246,9 @@ def _grep(kept: Fields, text: str, _block: ToolResult) -> str:
     mode = _text(kept.get("mode"))
     files, lines = _number(kept.get("numFiles")), _number(kept.get("numLines"))
     if mode == "content" and lines is not None:
-        return _count(lines, "match", none="no matches")
+        total = _number(kept.get("totalLines"))
+        of = f" of {total:,}" if total is not None and total > lines else ""
+        return _count(lines, "match", of, none="no matches")
     matches = _number(kept.get("numMatches"))
     if mode == "count" and matches is not None:
         return _count(matches, "match", none="no matches")
