@@ -12,6 +12,8 @@ ARGS ?=
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
+# As pip does for what it installs: a start should not compile, even where Python may not write.
+COMPILE := $(BIN)/python -m compileall -q src
 
 # A home of its own that is gone afterwards: nothing below comes near the user's sessions.
 ALONE := home=$$(mktemp -d) || exit 1; \
@@ -45,6 +47,7 @@ check: $(VENV)/.dev ## lint, format, types, layers, generated files, docs
 	$(PYTEST) -q tests/docs
 
 bench: $(VENV)/.bench ## measure speed and memory
+	@$(COMPILE)
 	@$(ALONE) $(BIN)/python bench/run.py $(ARGS)
 
 interop: $(VENV)/.dev ## compare with the real client, where it is installed
@@ -72,10 +75,12 @@ $(VENV)/.pip:
 
 $(VENV)/.runtime: $(VENV)/.pip pyproject.toml constraints.txt
 	@$(PIP) install -c constraints.txt -e .
+	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.pip pyproject.toml constraints.txt
 	@$(PIP) install -c constraints.txt -e '.[dev]'
+	@$(COMPILE)
 	@touch $@ $(VENV)/.runtime
 
 $(VENV)/.bench: $(VENV)/.dev

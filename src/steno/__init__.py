@@ -33,11 +33,9 @@ Names are imported when they are first used, so `import steno` costs next to not
 are is said in `__init__.pyi`.
 """
 
-from typing import Any, Final
-
 from steno._version import __version__ as __version__
 
-_PLACES: Final = {
+_PLACES = {
     "Ambiguous": "steno.errors",
     "BadRequest": "steno.errors",
     "Block": "steno.format.blocks",
@@ -77,7 +75,7 @@ _PLACES: Final = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "__all__":
         return sorted((*_PLACES, "__version__"))
     if name not in _PLACES:

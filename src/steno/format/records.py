@@ -23,6 +23,7 @@ __all__ = ["Gap", "Piece", "Record"]
 
 _NONE: Final[tuple[Damage, ...]] = ()
 _UNREAD: Final = Message()
+_ROLES: Final = frozenset(("user", "assistant"))
 _MILLIS: Final = 1e11
 
 
@@ -155,9 +156,8 @@ class Record:
     @property
     def role(self) -> str:
         """`user`, `assistant`, or nothing for records that are no message."""
-        if self.type in ("user", "assistant"):
-            return self.type
-        return adapted_role(self.envelope)
+        kind = self.envelope.type
+        return kind if kind in _ROLES else adapted_role(self.envelope)
 
     @property
     def message(self) -> Message | None:
@@ -181,6 +181,9 @@ class Record:
     @property
     def text(self) -> str:
         """The words of the message: text blocks only, a blank line between them."""
+        message = self.message
+        if message is not None and isinstance(message.content, str):
+            return message.content
         words = [block.text for block in self.blocks if isinstance(block, Text)]
         return words[0] if len(words) == 1 else "\n\n".join(words)
 
