@@ -218,3 +218,12 @@ def test_each_rule_of_the_api_can_be_broken(messages: list[dict[str, Any]], rule
 def test_mending_leaves_sound_messages_alone() -> None:
     messages = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
     assert make_valid(messages) == messages
+
+
+def test_a_call_id_that_two_responses_use_is_made_unique() -> None:
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "x"}
+    again = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    messages = [{"role": "user", "content": "go"}, *again, *again, *again]
+    assert {breach.rule for breach in breaches(messages)} == {"tool_use.unique"}
+    assert breaches(make_valid(messages)) == []
