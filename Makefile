@@ -2,6 +2,7 @@
 #
 #   PYTHON=python3.13   the Python to build the environment with (3.11 or newer)
 #   VENV=.venv          where the environment lies
+#   STENO_REAL_CLIENTS  where clients to compare with are kept; a folder of temporary files otherwise
 #   ARGS="-k torn"      more arguments for pytest, for steno (make run) or for the benchmark
 
 PYTHON ?= python3
@@ -23,13 +24,13 @@ ALONE := home=$$(mktemp -d) || exit 1; \
 # Exit 5 is pytest's word for "nothing selected".
 OR_NONE := || test $$? -eq 5
 
-GENERATORS := make_views make_format_docs make_cli_docs make_examples make_screens
+GENERATORS := make_views make_format_docs make_cli_docs make_findings_docs make_examples make_screens
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test check bench interop faults docs clean
+.PHONY: help venv run test check bench interop interop-quick faults docs clean
 
 help: ## list what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 run: $(VENV)/.runtime ## install into .venv and start steno on your own sessions
 	@$(BIN)/steno $(ARGS)
@@ -50,8 +51,11 @@ bench: $(VENV)/.bench ## measure speed and memory
 	@$(COMPILE)
 	@$(ALONE) $(BIN)/python bench/run.py $(ARGS)
 
-interop: $(VENV)/.dev ## compare with the real client, where it is installed
+interop: $(VENV)/.dev ## compare with the real client, where it can be installed
 	@$(ALONE) $(PYTEST) tests/interop -m interop $(ARGS) $(OR_NONE)
+
+interop-quick: $(VENV)/.dev ## the same with some forty sessions
+	@$(ALONE) STENO_INTEROP=quick $(PYTEST) tests/interop -m interop $(ARGS) $(OR_NONE)
 
 faults: $(VENV)/.dev ## kill processes and fill disks on purpose
 	@$(ALONE) $(PYTEST) -m faults $(ARGS) $(OR_NONE)

@@ -111,7 +111,25 @@ def load(path: str) -> str:
     return f"{len(session.transcript.nodes)} records, {len(session.conversation())} in conversation"
 
 
-PROGRAMS: dict[str, Callable[[str], str]] = {"bare": bare, "read": read, "load": load}
+def check(path: str) -> str:
+    """Check a folder as `steno check --json` does, or one file."""
+    from steno.check.files import check_files, everything_below
+    from steno.store.library import find
+
+    found = everything_below(path, []) if os.path.isdir(path) else [find(path)]
+    records = findings = 0
+    for report in check_files(found, problems=[]):
+        records += sum(file.records for file in report.files)
+        findings += report.number("error", "warning", "info")
+    return f"{records} records, {findings} findings"
+
+
+PROGRAMS: dict[str, Callable[[str], str]] = {
+    "bare": bare,
+    "read": read,
+    "load": load,
+    "check": check,
+}
 
 
 def main() -> None:

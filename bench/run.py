@@ -64,8 +64,18 @@ def reading(corpus: Path) -> dict[str, Any]:
     return row("read all records, CPU ÷ bare msgspec loop", ratio, 1.5, rounds[0][1][0])
 
 
-def one_big_file(folder: Path, corpus: Path) -> dict[str, Any]:
-    """A 150 MB session opened whole."""
+def checking(corpus: Path) -> dict[str, Any]:
+    """All files checked and judged, against a bare typed loop over the same bytes."""
+    below = corpus / ".claude"
+    rounds = [(child("bare", below), child("check", below)) for _ in range(3)]
+    ratio = min(ours[1] for _, ours in rounds) / min(floor[1] for floor, _ in rounds)
+    megabytes = max(ours[2] for _, ours in rounds)
+    detail = f"{rounds[0][1][0]}, peak {megabytes:.0f} MB"
+    return row("check all records, CPU ÷ bare msgspec loop", ratio, 4, detail)
+
+
+def big_file(folder: Path, corpus: Path) -> Path:
+    """Return a session of 150 MB, made once."""
     path = folder / "big.jsonl"
     if not path.exists():
         with path.open("wb") as out:
@@ -73,12 +83,30 @@ def one_big_file(folder: Path, corpus: Path) -> dict[str, Any]:
                 if out.tell() >= 150 * MB:
                     break
                 out.write(source.read_bytes())
-    found, seconds, megabytes = child("load", path)
+    return path
+
+
+def one_big_file(name: str, what: str, limit: float, path: Path) -> dict[str, Any]:
+    """A 150 MB session opened, or checked, whole."""
+    found, seconds, megabytes = child(name, path)
     detail = f"{path.stat().st_size / MB:.0f} MB, {found}, {seconds:.1f} s"
-    return row("open a 150 MB session, peak MB", megabytes, 200, detail)
+    return row(f"{what} a 150 MB session, peak MB", megabytes, limit, detail)
 
 
-def sparse_file(folder: Path) -> dict[str, Any]:
+def few_huge_lines(folder: Path) -> dict[str, Any]:
+    """A 150 MB session of 20 records: memory goes by the longest line, not by the file."""
+    path = folder / "huge.jsonl"
+    line = b'{"type":"user","uuid":"%d","parentUuid":null,"timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"%s"}}\n'
+    with path.open("wb") as out:
+        for number in range(20):
+            out.write(line % (number, b"x" * (150 * MB // 20)))
+    found, seconds, megabytes = child("check", path)
+    path.unlink()
+    detail = f"{found}, {seconds:.1f} s"
+    return row("check 150 MB of 20 records, peak MB", megabytes, 200, detail)
+
+
+def sparse_file(name: str, what: str, folder: Path) -> dict[str, Any]:
     """A 4 GB file that is mostly a hole: what stands before and behind it is found."""
     path = folder / "sparse.jsonl"
     line = b'{"type":"user","uuid":"%d","parentUuid":null,"timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"hi"}}\n'
@@ -87,10 +115,10 @@ def sparse_file(folder: Path) -> dict[str, Any]:
         out.truncate(4 << 30)
         out.seek(4 << 30)
         out.write(line % 2)
-    found, seconds, megabytes = child("load", path)
+    found, seconds, megabytes = child(name, path)
     path.unlink()
     assert found.startswith("2 records"), found
-    return row("open a 4 GB sparse file, peak MB", megabytes, 200, f"{found}, {seconds:.1f} s")
+    return row(f"{what} a 4 GB sparse file, peak MB", megabytes, 200, f"{found}, {seconds:.1f} s")
 
 
 def starting() -> dict[str, Any]:
@@ -138,8 +166,11 @@ def main() -> None:
         folder = options.data or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         corpus = generated(folder, options.mb)
-        rows = [reading(corpus), one_big_file(folder, corpus), sparse_file(folder)]
-        rows += [starting(), listing(folder, corpus)]
+        big = big_file(folder, corpus)
+        rows = [reading(corpus), one_big_file("load", "open", 200, big)]
+        rows += [sparse_file("load", "open", folder), starting(), listing(folder, corpus)]
+        rows += [checking(corpus), one_big_file("check", "check", 300, big)]
+        rows += [few_huge_lines(folder), sparse_file("check", "check", folder)]
     if options.json:
         print(json.dumps(rows, indent=1))
     else:

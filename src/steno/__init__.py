@@ -25,7 +25,8 @@ A map of the house, from the ground up; imports go down only:
     format    one line is one record: lines, records, blocks, dialects, what each kind may hold
     safe      every way of untrusted text to a terminal, page or cell
     session   many records are one session: graph, turns, sub-agents, compactions, replay
-    store     files: where sessions lie, how they are found and read
+    store     files: where sessions lie, how they are found, read and exchanged
+    check     the bench: what is wrong with a session, what is new in it, how it is mended
     demo      sessions made to order
     cli       the `steno` command
 

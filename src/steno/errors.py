@@ -7,10 +7,20 @@ caller's mistake and for files that cannot be read.
     ├── NotFound           (LookupError)   no session, record or turn of that name
     ├── Ambiguous          (LookupError)   a name that fits several sessions
     ├── BadRequest         (ValueError)    an argument that makes no sense
-    └── Unreadable         (OSError)       a path that is no readable session file
+    ├── Unreadable         (OSError)       a path that is no readable session file
+    ├── Unwritable         (OSError)       a file that cannot be written: full disk, no right to
+    └── Busy               (OSError)       a session file that somebody else is writing to
 """
 
-__all__ = ["Ambiguous", "BadRequest", "NotFound", "StenoError", "Unreadable"]
+__all__ = [
+    "Ambiguous",
+    "BadRequest",
+    "Busy",
+    "NotFound",
+    "StenoError",
+    "Unreadable",
+    "Unwritable",
+]
 
 
 class StenoError(Exception):
@@ -39,3 +49,11 @@ class BadRequest(StenoError, ValueError):
 
 class Unreadable(StenoError, OSError):
     """The path is not a session file that can be read."""
+
+
+class Unwritable(StenoError, OSError):
+    """The file cannot be written; what was there before is untouched."""
+
+
+class Busy(StenoError, OSError):
+    """The file is growing, or has changed since it was read; it was left as it is."""

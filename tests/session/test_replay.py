@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from tests.builders import ZERO, answer, session, text, thinking, tool
 from tests.builders import Session as Built
@@ -19,6 +20,35 @@ from steno.session.transcript import load
 def sent(built: Built | bytes, client: str = "2.1.325") -> list[str]:
     data = built if isinstance(built, bytes) else built.bytes()
     return notation(as_resumed(load(BytesSource(data)), client_for(client)) or [])
+
+
+def thought(model: str, last: str, client: str) -> list[str]:
+    """Let two models think in turn, and return what the client sends back."""
+    built = session(model=model).user("Q1").assistant(thinking("one"), text("A1"))
+    records = built.user("Q2").assistant(thinking("two"), text("A2")).records()
+    for record in records[-2:]:
+        record["message"]["model"] = last
+    return sent(b"".join(msgspec.json.encode(record) + b"\n" for record in records), client)
+
+
+_OPUS, _SONNET, _GONE = "claude-opus-4-5-20251101", "claude-sonnet-4-5-20250929", "claude-opus-4-1"
+
+
+@pytest.mark.parametrize(
+    ("model", "last", "client", "kept"),
+    [
+        (_OPUS, _SONNET, "2.1.325", ["a:A1", "a:<thinking> + A2"]),
+        (_SONNET, _OPUS, "2.1.200", ["a:A1", "a:<thinking> + A2"]),
+        (_OPUS, _GONE, "2.1.325", ["a:A1", "a:A2"]),
+        (_GONE, _OPUS, "2.1.325", ["a:A1", "a:<thinking> + A2"]),
+        (_OPUS, _SONNET, "2.1.42", ["a:<thinking> + A1", "a:<thinking> + A2"]),
+    ],
+)
+def test_only_the_thinking_of_the_model_that_is_asked_is_sent(
+    model: str, last: str, client: str, kept: list[str]
+) -> None:
+    answers = [each for each in thought(model, last, client) if each.startswith("a:")]
+    assert answers == kept
 
 
 def test_a_plain_session_is_sent_as_it_was() -> None:

@@ -11,14 +11,18 @@ from typing import Final
 import click
 
 from steno.cli.screen import complain
-from steno.errors import Ambiguous, BadRequest, NotFound, StenoError, Unreadable
+from steno.errors import Ambiguous, BadRequest, Busy, NotFound, StenoError, Unreadable, Unwritable
 
 __all__ = ["COMMANDS", "cli", "run"]
 
 COMMANDS: Final = {
     "ls": ("steno.cli.ls", "List sessions, newest first."),
     "show": ("steno.cli.show", "Read one session: turns, steps, answers; or its records."),
+    "check": ("steno.cli.check", "Say what is wrong with sessions, and what it means."),
+    "doctor": ("steno.cli.doctor", "Look after the config folder: what is broken or about to go."),
+    "repair": ("steno.cli.repair", "Make a broken session resume, in a new file."),
     "demo": ("steno.cli.demo", "Write a few made-up sessions to try things on."),
+    "drift": ("steno.cli.drift", "Say what files contain that the catalogue does not know."),
 }
 """Each command's module, which has it as `command`, and its line in the help."""
 
@@ -35,11 +39,12 @@ part of one, or `last`.
   steno                       what happened lately
   steno show last             read the newest session
   steno show 7c1f --turn 4    one turn of it
+  steno check                 is anything damaged or lost?
   steno demo                  made-up sessions to try things on
 
 \b
 Completion:  eval "$(steno --completion bash)" in ~/.bashrc; also zsh, fish
-Exit codes:  0 fine, 1 nothing found, 2 wrong usage, 3 cannot read or write
+Exit codes:  0 fine, 1 nothing found or findings, 2 wrong usage, 3 cannot read or write
 """
 _INTERRUPTED: Final = 130
 _LONGEST: Final = 300
@@ -198,7 +203,7 @@ def _exit_code(error: StenoError) -> int:
             return 1
         case Ambiguous() | BadRequest():
             return 2
-        case Unreadable():
+        case Unreadable() | Unwritable() | Busy():
             return 3
         case _:
             return 1

@@ -24,6 +24,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from steno.errors import BadRequest
 from steno.format.dialects import Dialect
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "ToolEntry",
     "catalogue",
     "json_type",
+    "load_catalogue",
     "version_key",
 ]
 
@@ -50,7 +52,7 @@ _MCP: Final = "mcp__"
 _ANY_MCP: Final = "mcp__*"
 
 
-class Field(msgspec.Struct, frozen=True):
+class Field(msgspec.Struct, frozen=True, omit_defaults=True):
     """One field: its JSON types, whether it is always there, and since when."""
 
     types: tuple[JsonType, ...]
@@ -79,7 +81,7 @@ class KindEntry(msgspec.Struct, frozen=True):
     claimed: bool = False
 
 
-class BlockEntry(msgspec.Struct, frozen=True):
+class BlockEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """A kind of content block."""
 
     fields: Fields
@@ -87,7 +89,7 @@ class BlockEntry(msgspec.Struct, frozen=True):
     claimed: bool = False
 
 
-class ToolEntry(msgspec.Struct, frozen=True):
+class ToolEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """A tool: what it is called with and what `toolUseResult` holds afterwards.
 
     `result_types` are the types of the whole result: an object described by `result`, a string
@@ -113,7 +115,7 @@ class ClientVersions(msgspec.Struct, frozen=True):
     known: tuple[str, ...]
 
 
-class _Record(msgspec.Struct, frozen=True):
+class _Record(msgspec.Struct, frozen=True, omit_defaults=True):
     family: Family
     fields: Fields
     seen: tuple[str, ...] = ()
@@ -172,6 +174,25 @@ class Catalogue(msgspec.Struct, frozen=True):
         """Return a tool; every tool of an MCP server goes by one entry."""
         return self.tools.get(_ANY_MCP if name.startswith(_MCP) else name)
 
+    @property
+    def newest(self) -> str:
+        """The newest client version behind the facts, or nothing."""
+        return max(self.client_versions.known, key=version_key, default="")
+
+    def until(self, version: str) -> "Catalogue":
+        """Return what was known when `version` was the newest client.
+
+        Kinds, fields, blocks and tools that came later are gone. Types and listed values are not
+        dated, so they stay.
+        """
+        from steno.format.cut import cut_back
+
+        return cut_back(self, version)
+
+    def dump(self) -> bytes:
+        """Return it as `load_catalogue` reads it, with the keys in their order."""
+        return msgspec.json.format(msgspec.json.encode(_data_of(self)), indent=2) + b"\n"
+
     def _chosen(self, dialect: Dialect | None) -> tuple[dict[str, KindEntry], ...]:
         return tuple(self.records.values()) if dialect is None else (self.records[dialect],)
 
@@ -179,8 +200,22 @@ class Catalogue(msgspec.Struct, frozen=True):
 @cache
 def catalogue() -> Catalogue:
     """Return the catalogue, read once from the package's own data."""
-    stored = pkgutil.get_data("steno.format", "catalogue.json") or b""
-    data = msgspec.json.decode(stored, type=_Data)
+    return load_catalogue(pkgutil.get_data("steno.format", "catalogue.json") or b"")
+
+
+def load_catalogue(stored: bytes) -> Catalogue:
+    """Return the catalogue in some bytes, laid out as `catalogue.json` is.
+
+    Raises:
+        BadRequest: they hold none.
+    """
+    try:
+        return _named_catalogue(msgspec.json.decode(stored, type=_Data))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest(f"no catalogue: {error}") from error
+
+
+def _named_catalogue(data: _Data) -> Catalogue:
     records: dict[Dialect, dict[str, _Record]] = {"claude": data.records}
     envelopes: dict[Dialect, Fields] = {"claude": data.envelope}
     for dialect, published in data.dialects.items():
@@ -194,6 +229,26 @@ def catalogue() -> Catalogue:
         usage=data.usage,
         tools=data.tools,
         enums=data.enums,
+    )
+
+
+def _data_of(facts: Catalogue) -> _Data:
+    records: dict[Dialect, dict[str, _Record]] = {
+        dialect: {
+            name: _Record(kind.family, kind.fields, kind.seen, kind.claimed)
+            for name, kind in kinds.items()
+        }
+        for dialect, kinds in facts.records.items()
+    }
+    return _Data(
+        client_versions=facts.client_versions,
+        envelope=facts.envelopes["claude"],
+        records=records.pop("claude"),
+        dialects={d: _Published(facts.envelopes[d], found) for d, found in records.items()},
+        blocks=facts.blocks,
+        usage=facts.usage,
+        tools=facts.tools,
+        enums=facts.enums,
     )
 
 

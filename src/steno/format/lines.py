@@ -5,8 +5,8 @@ bytes, byte order mark, …) is searched for every record that can still be read
 a damage note with its span, and no byte is left out: the pieces laid end to end are the file.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -16,12 +16,13 @@ from steno.format.salvage import salvage
 from steno.format.source import BytesSource, Source
 from steno.format.spans import Damage, Span
 
-__all__ = ["LINE_CAP", "read_bytes", "read_pieces", "read_records"]
+__all__ = ["LINE_CAP", "make_record", "read_bytes", "read_pieces", "read_records", "read_with"]
 
 LINE_CAP: Final = 64 << 20
 _HEAD: Final = 4096
 _OPEN: Final = ord("{")
 _CLOSE: Final = ord("}")
+_T = TypeVar("_T")
 _Split = tuple[int, bytes | Gap, bool]
 _REFUSED: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -42,21 +43,40 @@ def read_records(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Iter
 
 def read_pieces(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Iterator[Piece]:
     """Yield the pieces of `source` from `start`, which must be the beginning of a line."""
+    return read_with(make_record, source, start, cap=cap)
+
+
+def read_with(
+    make: Callable[[bytes, int, bytes], _T | None],
+    source: Source,
+    start: int = 0,
+    *,
+    cap: int = LINE_CAP,
+) -> Iterator[_T | Piece]:
+    """Yield what `make` makes of each line (its bytes, offset and ending), else its pieces."""
     after_zeros = False
     for offset, line, ended in _split(source.chunks(start), start, cap):
         if isinstance(line, Gap):
             yield line
             after_zeros = not ended
             continue
-        try:
-            envelope = decode_envelope(line)
-        except _REFUSED:
-            envelope = None
-        if envelope is not None and line[0] == _OPEN and line[-1] == _CLOSE and not after_zeros:
-            yield Record(line, offset, b"\n" if ended else b"", envelope)
+        made = None if after_zeros else make(line, offset, b"\n" if ended else b"")
+        if made is not None:
+            yield made
         else:
             yield from salvage(line, offset, ended=ended, after_zeros=after_zeros)
         after_zeros = False
+
+
+def make_record(line: bytes, offset: int, ending: bytes) -> Record | None:
+    """Return the record of a line that is sound, as nearly all are; None for any other."""
+    try:
+        envelope = decode_envelope(line)
+    except _REFUSED:
+        return None
+    if line[0] != _OPEN or line[-1] != _CLOSE:
+        return None
+    return Record(line, offset, ending, envelope)
 
 
 def _split(chunks: Iterable[bytes], offset: int, cap: int) -> Iterator[_Split]:

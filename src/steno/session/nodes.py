@@ -1,14 +1,16 @@
 """A record reduced to what the graph needs, so that a whole session fits in little memory."""
 
 from sys import intern
-from typing import Final
+from typing import Any, Final
 
 from steno.format.records import Record
 
-__all__ = ["CONVERSATION", "Node"]
+__all__ = ["CONVERSATION", "Node", "node_of"]
 
 CONVERSATION: Final = frozenset(("user", "assistant", "system", "attachment"))
 """The types that make up a conversation; `progress` and unknown types only link."""
+
+_ROLES: Final = frozenset(("user", "assistant"))
 
 
 class Node:
@@ -28,6 +30,7 @@ class Node:
         "offset",
         "parent",
         "results",
+        "session",
         "sidechain",
         "subtype",
         "synthetic_error",
@@ -55,6 +58,7 @@ class Node:
         self.sidechain = bool(envelope.is_sidechain)
         self.meta = bool(envelope.is_meta)
         self.agent_id = intern(envelope.agent_id) if envelope.agent_id else ""
+        self.session = intern(envelope.session_id) if envelope.session_id else ""
         self.version = intern(envelope.version) if envelope.version else ""
         self.message_id: str | None = None
         self.model = ""
@@ -101,3 +105,65 @@ class Node:
     def is_result(self) -> bool:
         """Whether it brings tool results."""
         return self.type == "user" and bool(self.results)
+
+
+def node_of(
+    fields: dict[str, Any], index: int, offset: int, length: int, *, ends_line: bool
+) -> Node:
+    """Make the same node of a sound line that was decoded already, which is cheaper.
+
+    Every field must be of the type that the envelope has it in, and a message an object.
+    """
+    get = fields.get
+    node = Node.__new__(Node)
+    node.index = index
+    node.offset = offset
+    node.length = length
+    node.whole = True
+    node.ends_line = ends_line
+    node.type = intern(get("type") or "")
+    node.subtype = intern(get("subtype") or "")
+    node.uuid = get("uuid")
+    node.parent = get("parentUuid")
+    node.logical_parent = get("logicalParentUuid")
+    node.timestamp = get("timestamp")
+    node.sidechain = bool(get("isSidechain"))
+    node.meta = bool(get("isMeta"))
+    node.agent_id = intern(get("agentId") or "")
+    node.session = intern(get("sessionId") or "")
+    node.version = intern(get("version") or "")
+    node.message_id = None
+    node.model = ""
+    node.has_message = node.has_content = node.synthetic_error = False
+    node.uses = node.results = ()
+    if node.type in _ROLES:
+        _take_message(node, fields["message"], is_error=bool(get("isApiErrorMessage")))
+    return node
+
+
+def _take_message(node: Node, message: dict[str, Any], *, is_error: bool) -> None:
+    name, model = message.get("id"), message.get("model")
+    content: Any = message.get("content")
+    node.has_message = True
+    node.has_content = content is not None
+    node.message_id = name if isinstance(name, str) else None
+    node.model = intern(model) if isinstance(model, str) else ""
+    node.synthetic_error = is_error and node.model == "<synthetic>"
+    for block in content if content.__class__ is list else (content,):
+        if block.__class__ is not dict:
+            continue
+        kind = block.get("type")
+        if kind == "tool_use" and _is_call(block):
+            node.uses += (block.get("id", ""),)
+        elif kind == "tool_result" and _is_answer(block):
+            node.results += (block.get("tool_use_id", ""),)
+
+
+def _is_call(block: dict[str, Any]) -> bool:
+    """Whether a block of that type is of the form that calls have."""
+    return isinstance(block.get("id", ""), str) and isinstance(block.get("name", ""), str)
+
+
+def _is_answer(block: dict[str, Any]) -> bool:
+    named = isinstance(block.get("tool_use_id", ""), str)
+    return named and isinstance(block.get("is_error"), bool | None)

@@ -1,14 +1,14 @@
 """One session file, read once: its nodes in file order, its gaps, its state records."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from steno.errors import Unreadable
 from steno.format.lines import LINE_CAP, read_bytes, read_pieces
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import Source
 from steno.format.spans import Damage, Span
-from steno.session.nodes import Node
+from steno.session.nodes import Node, node_of
 
 __all__ = ["Transcript", "load"]
 
@@ -30,6 +30,27 @@ class Transcript:
         self.notes: dict[int, tuple[Damage, ...]] = {}
         self._by_uuid: dict[str, Node] | None = None
         self._recent: dict[int, Record] = {}
+
+    def take(self, record: Record) -> Node:
+        """Take in the next record of the file."""
+        node = Node(record, len(self.nodes))
+        self.nodes.append(node)
+        if record.notes and not all(note.id in _FOUND_AGAIN for note in record.notes):
+            self.notes[record.offset] = record.notes
+        return node
+
+    def take_fields(self, fields: dict[str, Any], line: bytes, offset: int, ending: bytes) -> Node:
+        """Take in the next record where its line is sound, and decoded already."""
+        length = len(line) + len(ending)
+        node = node_of(fields, len(self.nodes), offset, length, ends_line=bool(ending))
+        self.nodes.append(node)
+        return node
+
+    def close_last_line(self) -> None:
+        """Say that the end of the file ends the last line, as it does for every reader."""
+        last = self.nodes[-1] if self.nodes else None
+        if last is not None and last.offset + last.length == self.source.size:
+            last.ends_line = True
 
     def pieces(self) -> Iterator[Piece]:
         """Yield every record and gap again, in file order; they tile the file."""
@@ -84,18 +105,13 @@ class Transcript:
 
 def load(source: Source, *, cap: int = LINE_CAP) -> Transcript:
     """Read a whole file into nodes; memory grows with the number of records, not their size."""
-    nodes: list[Node] = []
-    gaps: list[Gap] = []
-    transcript = Transcript(source, nodes, gaps, cap=cap)
+    transcript = Transcript(source, [], [], cap=cap)
     for piece in read_pieces(source, cap=cap):
         if isinstance(piece, Record):
-            nodes.append(Node(piece, len(nodes)))
-            if piece.notes and not all(note.id in _FOUND_AGAIN for note in piece.notes):
-                transcript.notes[piece.offset] = piece.notes
+            transcript.take(piece)
         else:
-            gaps.append(piece)
-    if nodes and nodes[-1].offset + nodes[-1].length == source.size:
-        nodes[-1].ends_line = True
+            transcript.gaps.append(piece)
+    transcript.close_last_line()
     return transcript
 
 

@@ -109,6 +109,7 @@ KINDS: Final[dict[str, str]] = {
     "queue-operation/popAll": "side.PopAll",
     "queue-operation/remove": "side.Remove",
     "relocated": "side.Relocated",
+    "steno-aside": "side.StenoAside",
     "summary": "side.Summary",
     "system": "system.System",
     "system/api_error": "system.ApiError",

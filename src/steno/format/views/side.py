@@ -273,6 +273,13 @@ class Relocated(View, frozen=True):
     relocated_cwd: str | None = field(default=None, name="relocatedCwd")
 
 
+class StenoAside(View, frozen=True):
+    """`steno-aside`, known from others only."""
+
+    finding: str | None = None
+    record: dict[str, Any] | None = None
+
+
 class Summary(View, frozen=True):
     """`summary`, 1.0.17 to 2.1.22."""
 

@@ -35,6 +35,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     leaf: Literal["file order", "last record", "timestamp"] = "file order"
     """What it goes on from, when `last-prompt` does not say."""
     obeys_last_prompt: bool = True
+    refuses_agents_leaf: bool = True
+    """Gives up when `last-prompt` names a sub-agent's record."""
     bridge_seconds: float | None = 5.0
     """How far back in time a missing parent is looked for; None: not at all."""
     gathers: bool = True
@@ -61,6 +63,21 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     calls_last: bool = True
     """Moves tool calls behind the words of a message."""
     drops_orphans: bool = True
+    default_model: str = "claude-opus-5-5"
+    """Where requests go when the model of the last answer is not to be had any more. Thinking of
+    any other model than the request's is left out; nothing here: all of it is sent."""
+    gone_models: tuple[str, ...] = (
+        "claude-3-7-",
+        "claude-opus-4-1",
+        "claude-opus-4-2",
+        "claude-sonnet-4-2",
+    )
+    """How the names of models begin that it does not ask any more, or not yet."""
+
+    def model_for(self, last: str) -> str:
+        """Return the model that a session goes on with, by that of its last answer."""
+        known = last.startswith("claude-") and not last.startswith(self.gone_models)
+        return last if known else self.default_model
 
     def can_parse(self, node: Node) -> bool:
         """Whether the client, which reads line by line, gets this record at all."""
@@ -85,6 +102,8 @@ _V2_1_200: Final = Client(
     sends_rendered=False,
     answers_interrupted=False,
     asks_to_continue=True,
+    default_model="claude-opus-4-8",
+    gone_models=(*LATEST.gone_models, "claude-opus-5"),
 )
 _V2_1_42: Final = Client(
     version="2.1.42",
@@ -105,6 +124,7 @@ _V2_1_42: Final = Client(
     joins_with_newline=False,
     calls_last=False,
     drops_orphans=False,
+    default_model="",
 )
 _V2_0_76: Final = msgspec.structs.replace(
     _V2_1_42,
@@ -125,11 +145,13 @@ CLIENTS: Final[tuple[Client, ...]] = (
 """The clients that were studied, oldest first."""
 STENO: Final = Client(
     version="steno",
+    refuses_agents_leaf=False,
     bridge_seconds=float("inf"),
     links=frozenset(),
     keeps_unknown=True,
     system_turns=False,
     answers_prompts=False,
+    default_model="",
 )
 """Our own reading of a conversation."""
 

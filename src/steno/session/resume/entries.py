@@ -8,7 +8,7 @@ from steno.session.nodes import Node
 from steno.session.resume.clients import Client
 from steno.session.transcript import Transcript
 
-__all__ = ["Blocks", "Entry", "entries_of", "has_results", "only_thinking", "text_block"]
+__all__ = ["Blocks", "Entry", "entries_of", "has_results", "only_thinking", "text_block", "without_thinking"]
 
 Blocks: TypeAlias = list[dict[str, Any]]
 Origin: TypeAlias = Literal["message", "command", "reminder", "synthetic"]
@@ -19,6 +19,7 @@ _COMMANDS: Final = (
     "<bash-input>",
     "<bash-stdout>",
 )
+_SYNTHETIC: Final = "<synthetic>"
 _THINKING: Final = ("thinking", "redacted_thinking")
 _QUEUED: Final = (
     "<system-reminder>\nThe user sent a new message while you were working:\n{}\n</system-reminder>"
@@ -95,6 +96,11 @@ def only_thinking(blocks: Blocks) -> bool:
     return all(block.get("type") in _THINKING for block in blocks)
 
 
+def without_thinking(blocks: Blocks) -> Blocks:
+    """Return the blocks that are no reasoning."""
+    return [block for block in blocks if block.get("type") not in _THINKING]
+
+
 def text_block(text: str) -> dict[str, Any]:
     """Return a text block."""
     return {"type": "text", "text": text}
@@ -103,10 +109,14 @@ def text_block(text: str) -> dict[str, Any]:
 def entries_of(transcript: Transcript, chain: list[Node], client: Client) -> Iterator[Entry]:
     """Yield what each record of the chain contributes; most contribute nothing."""
     system_turns = client.system_turns and any(_is_snapshot(transcript, node) for node in chain)
+    model = _model_for(chain, client)
     for node in chain:
         if node.is_message:
             if node.has_content:
-                yield _message(transcript, node, client)
+                entry = _message(transcript, node, client)
+                if model and node.type == "assistant" and node.model not in (model, _SYNTHETIC):
+                    entry.blocks = without_thinking(entry.blocks)
+                yield entry
         elif node.type == "attachment":
             yield from _attachment(transcript, node, client, system_turns=system_turns)
         elif node.subtype == "local_command" and client.sends_local_commands:
@@ -114,6 +124,15 @@ def entries_of(transcript: Transcript, chain: list[Node], client: Client) -> Ite
             content = fields.get("content")
             if isinstance(content, str) and content and not fields.get("isDisplayOnly"):
                 yield Entry("user", [text_block(content)], kind="command")
+
+
+def _model_for(chain: list[Node], client: Client) -> str:
+    """Return the model whose thinking is sent back; nothing when all of it is."""
+    if not client.default_model:
+        return ""
+    models = (node.model for node in reversed(chain) if node.type == "assistant")
+    last = next((model for model in models if model not in ("", _SYNTHETIC)), "")
+    return client.model_for(last)
 
 
 def _message(transcript: Transcript, node: Node, client: Client) -> Entry:

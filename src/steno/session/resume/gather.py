@@ -5,13 +5,15 @@ on its own call. The chain runs through only one of them; the others belong to t
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from steno.session.nodes import Node
 from steno.session.resume.walk import Loaded
 
 __all__ = ["gather"]
 
+_MESSAGES: Final = frozenset(("user", "assistant"))
 _Run = tuple[int, int]
 
 
@@ -20,6 +22,8 @@ def gather(loaded: Loaded, chain: list[Node], *, first: bool = False) -> list[No
 
     Results that are pulled in stand among the others in file order, or before them.
     """
+    if _messages(chain) == _messages(loaded.nodes.values()):
+        return chain
     weaver = _Weaver(loaded, chain)
     weaver.pull_in_calls()
     weaver.pull_in_results()
@@ -29,6 +33,10 @@ def gather(loaded: Loaded, chain: list[Node], *, first: bool = False) -> list[No
     if first:
         weaver.put_first()
     return list(weaver.woven())
+
+
+def _messages(nodes: Iterable[Node]) -> int:
+    return sum(node.type in _MESSAGES for node in nodes)
 
 
 class _Insert:

@@ -21,7 +21,7 @@ def choose_leaf(loaded: Loaded, client: Client) -> Node | None:
         return newest
     marked = loaded.nodes.get(marker.leaf)
     explicit = marker.explicit and not marker.stale
-    if marked is not None and marked.sidechain and explicit:
+    if marked is not None and marked.sidechain and explicit and client.refuses_agents_leaf:
         return None
     if marked is None or not marked.converses or not _leads_to_message(loaded, marked):
         return newest
@@ -68,6 +68,9 @@ def _when(node: Node) -> float:
 
 def _latest_below(loaded: Loaded, top: Node) -> Node:
     """Return the latest of a record and its descendants; of equally late ones the deepest."""
+    above = {node.parent for node in loaded.nodes.values()}
+    if top.uuid not in above and top.uuid not in loaded.passed.values():
+        return top
     below = _children(loaded)
     latest, seen = top, {top.uuid}
     level = [top]

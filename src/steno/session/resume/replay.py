@@ -14,7 +14,7 @@ from steno.session.resume.segments import since_compaction
 from steno.session.resume.walk import Loaded, take_in, walk
 from steno.session.transcript import Transcript
 
-__all__ = ["ApiMessage", "as_resumed", "resumed_leaf", "valid_messages"]
+__all__ = ["ApiMessage", "as_resumed", "resumed_chain", "resumed_leaf", "valid_messages"]
 
 ApiMessage = dict[str, Any]
 
@@ -30,6 +30,18 @@ def as_resumed(
 
     With `prompt` the new prompt is put behind them, merged as the client merges it.
     """
+    chain = resumed_chain(transcript, client)
+    if chain is None:
+        return None
+    entries = mend(_place_reminders(entries_of(transcript, chain, client)), client)
+    if prompt is not None:
+        entries.append(Entry("user", [text_block(prompt)], kind="synthetic"))
+    messages = _pair(_join_responses(_join_users(entries, client), client), client)
+    return [{"role": entry.role, "content": _content(entry)} for entry in messages]
+
+
+def resumed_chain(transcript: Transcript, client: Client = LATEST) -> list[Node] | None:
+    """Return the records the client would go by, in its order; None when it would refuse."""
     loaded = take_in(transcript, client)
     if not any(_speaks(node) and not node.sidechain for node in loaded.nodes.values()):
         return None
@@ -40,12 +52,7 @@ def as_resumed(
     if _gives_up(loaded, chain, client):
         return None
     chain = gather(loaded, chain, first=client.gathered_first) if client.gathers else chain
-    chain = since_compaction(transcript, loaded, chain, client)
-    entries = mend(_place_reminders(entries_of(transcript, chain, client)), client)
-    if prompt is not None:
-        entries.append(Entry("user", [text_block(prompt)], kind="synthetic"))
-    messages = _pair(_join_responses(_join_users(entries, client), client), client)
-    return [{"role": entry.role, "content": _content(entry)} for entry in messages]
+    return since_compaction(transcript, loaded, chain, client)
 
 
 def _content(entry: Entry) -> Any:

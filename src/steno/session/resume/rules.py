@@ -1,13 +1,25 @@
 """The rules of the Messages API: which breaches a conversation holds, and how to mend them."""
 
-import binascii
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
 import msgspec
 
-__all__ = ["Breach", "breaches", "make_valid"]
+from steno.session.resume.images import image_flaw
 
+__all__ = [
+    "BEGINNING",
+    "KNOWN_BLOCKS",
+    "NO_IMAGE",
+    "Breach",
+    "block_flaw",
+    "breaches",
+    "fixed_block",
+    "make_valid",
+]
+
+_INSIDE: Final = frozenset(("text", "image", "document", "search_result", "tool_reference"))
+"""What a tool result may hold."""
 _BLOCKS: Final = {
     "user": frozenset(
         ("text", "image", "document", "tool_result", "search_result", "container_upload")
@@ -22,15 +34,20 @@ _BLOCKS: Final = {
             "web_search_tool_result",
             "web_fetch_tool_result",
             "code_execution_tool_result",
+            "bash_code_execution_tool_result",
+            "text_editor_code_execution_tool_result",
+            "tool_search_tool_result",
+            "mcp_tool_use",
+            "mcp_tool_result",
         )
     ),
     "system": frozenset(("text",)),
 }
-_IMAGES: Final = frozenset(("image/png", "image/jpeg", "image/gif", "image/webp"))
-_IMAGE_BYTES: Final = 5 << 20
-_BEGINNING: Final = "(the beginning of this conversation is missing)"
+KNOWN_BLOCKS: Final = _INSIDE.union(*_BLOCKS.values())
+"""Every kind of block the API knows, wherever it may stand."""
+BEGINNING: Final = "(the beginning of this conversation is missing)"
 _NOTHING: Final = "(no content)"
-_NO_IMAGE: Final = "[image left out: {}]"
+NO_IMAGE: Final = "[image left out: {}]"
 
 _Block = dict[str, Any]
 _Message = dict[str, Any]
@@ -82,6 +99,12 @@ def _shape(place: int, role: Any, blocks: list[_Block]) -> Iterator[Breach]:
             yield Breach(f"block.{kind}", place, index, flaw)
 
 
+def block_flaw(block: _Block, role: str) -> str:
+    """Return why the API would refuse a block in a message of that role, or nothing."""
+    kind = block.get("type")
+    return _flaw(block) if kind in _BLOCKS.get(role, ()) else f"a block of type {kind!r}"
+
+
 def _flaw(block: _Block) -> str:
     """Return what is wrong with a block of a known type, or nothing."""
     match block.get("type"):
@@ -93,7 +116,7 @@ def _flaw(block: _Block) -> str:
         case "redacted_thinking":
             return "" if block.get("data") else "no data"
         case "image":
-            return _image_flaw(block)
+            return image_flaw(block.get("source"))[0]
         case "tool_use" | "server_tool_use":
             named = all(
                 isinstance(block.get(key), str) and block.get(key) for key in ("id", "name")
@@ -114,35 +137,11 @@ def _result_flaw(content: Any) -> str:
         return "content is neither text nor blocks"
     for item in cast("list[Any]", content):
         block = cast("_Block", item) if isinstance(item, dict) else {}
-        if block.get("type") not in (
-            "text",
-            "image",
-            "document",
-            "search_result",
-            "tool_reference",
-        ):
+        if block.get("type") not in _INSIDE:
             return f"holds {block.get('type')!r}"
         if flaw := _flaw(block):
             return flaw
     return ""
-
-
-def _image_flaw(block: _Block) -> str:
-    source = block.get("source")
-    fields = cast("dict[str, Any]", source) if isinstance(source, dict) else {}
-    if fields.get("type") in ("url", "file"):
-        place = fields.get("url") or fields.get("file_id")
-        return "" if isinstance(place, str) else "no address"
-    data = fields.get("data")
-    if str(fields.get("media_type")) not in _IMAGES:
-        return f"media type {fields.get('media_type')!r}"
-    if not isinstance(data, str) or not data:
-        return "no data"
-    try:
-        size = len(binascii.a2b_base64(data.encode("ascii", "replace"), strict_mode=True))
-    except binascii.Error as error:
-        return f"not base64: {error}"
-    return f"{size:,} bytes, {_IMAGE_BYTES:,} allowed" if size > _IMAGE_BYTES else ""
 
 
 def _pairing(
@@ -172,9 +171,9 @@ def make_valid(messages: list[_Message]) -> list[_Message]:
         if role == "assistant":
             renamed = _new_names(message, seen)
         blocks = [_renamed(block, renamed) for block in _blocks(message)]
-        fixed = [good for block in blocks if (good := _fixed(block, role)) is not None]
+        fixed = [good for block in blocks if (good := fixed_block(block, role)) is not None]
         if not mended and role != "user":
-            mended.append({"role": "user", "content": [{"type": "text", "text": _BEGINNING}]})
+            mended.append({"role": "user", "content": [{"type": "text", "text": BEGINNING}]})
         mended.append({"role": role, "content": fixed or [{"type": "text", "text": _NOTHING}]})
     return mended
 
@@ -200,13 +199,13 @@ def _renamed(block: _Block, renamed: dict[str, str]) -> _Block:
     return {**block, key: new} if new else block
 
 
-def _fixed(block: _Block, role: str) -> _Block | None:
+def fixed_block(block: _Block, role: str) -> _Block | None:
     """Return a block that can be sent in place of `block`, None to leave it out."""
     kind = block.get("type")
     if kind not in _BLOCKS.get(role, ()):
         return None
-    if kind == "image" and (flaw := _image_flaw(block)):
-        return {"type": "text", "text": _NO_IMAGE.format(flaw)}
+    if kind == "image" and (flaw := image_flaw(block.get("source"))[0]):
+        return {"type": "text", "text": NO_IMAGE.format(flaw)}
     if kind == "tool_use":
         name, given = block.get("name"), block.get("input")
         named = name if isinstance(name, str) and name else "unknown"
@@ -219,7 +218,7 @@ def _fixed(block: _Block, role: str) -> _Block | None:
 def _fixed_content(content: Any) -> list[_Block]:
     items = cast("list[Any]", content) if isinstance(content, list) else []
     blocks = [cast("_Block", item) for item in items if isinstance(item, dict)]
-    fixed = [block for item in blocks if (block := _fixed(item, "user")) is not None]
+    fixed = [block for item in blocks if (block := fixed_block(item, "user")) is not None]
     return [block for block in fixed if block.get("type") != "tool_result"] or [
         {"type": "text", "text": _NOTHING}
     ]

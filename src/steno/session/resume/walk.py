@@ -36,6 +36,8 @@ class Loaded:
     def parent(self, node: Node) -> str | None:
         """Return the id of the parent, records that were passed over left out."""
         uuid = node.parent
+        if uuid not in self.passed:
+            return uuid
         path: list[str | None] = []
         while uuid in self.passed and uuid not in self.nodes:
             if uuid in self._resolved:
@@ -83,23 +85,25 @@ def take_in(transcript: Transcript, client: Client) -> Loaded:
             continue
         if node.type == "last-prompt":
             loaded.marker = _marker(transcript, node)
-        elif _is_passed(node, client):
+        elif node.type in client.links or _is_empty(node, client):
             loaded.passed[node.uuid] = node.parent
         elif _is_node(node, client) and client.accepts(node):
             loaded.nodes[node.uuid] = node
-            if node.converses:
-                loaded.newest = node
-                if loaded.marker is not None:
-                    loaded.marker.stale = True
-            if node.is_boundary and not node.sidechain:
+            if node.sidechain or node.type not in CONVERSATION:
+                continue
+            loaded.newest = node
+            if node.is_boundary:
                 loaded.marker = None
+            elif loaded.marker is not None:
+                loaded.marker.stale = True
     return loaded
 
 
-def _is_passed(node: Node, client: Client) -> bool:
-    """Whether the record only links its child to its parent."""
-    empty = node.is_message and node.has_message and not node.has_content
-    return (empty and "no content" not in client.refuses) or node.type in client.links
+def _is_empty(node: Node, client: Client) -> bool:
+    """Whether a message without content is passed over like a link."""
+    if node.has_content or not node.has_message:
+        return False
+    return node.is_message and "no content" not in client.refuses
 
 
 def _is_node(node: Node, client: Client) -> bool:

@@ -1,0 +1,148 @@
+"""A whole config folder: what is broken in it, what is about to go, and what lies about."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from steno.check.files import Done, FileReport, bytes_of, check_files, everything_below
+from steno.check.policy import Policy
+from steno.store.found import Found, Problem
+from steno.store.upkeep import Leftover, cleanup_days, copies, is_config, leftovers
+
+__all__ = ["Broken", "Diagnosis", "Due", "Large", "Patient", "bytes_of", "examine", "visit"]
+
+LARGE_FILE: Final = 50_000_000
+LARGE_LINE: Final = 10_000_000
+SOON: Final = 7
+"""How many days ahead the client's cleanup is looked for."""
+_DAY: Final = 86_400
+
+
+class Broken(msgspec.Struct, frozen=True):
+    """A session that clients have trouble with."""
+
+    found: Found
+    lost: int
+    """How many messages the newest client would not send."""
+    total: int
+    errors: int
+    warnings: int
+    words: str = ""
+    """What the newest client makes of it."""
+
+
+class Due(msgspec.Struct, frozen=True):
+    """A session that the client's cleanup will delete."""
+
+    found: Found
+    days: float
+    """How many days from now; less than none when it is overdue."""
+
+
+class Large(msgspec.Struct, frozen=True):
+    """A file, or a line of it, that is hard to work with."""
+
+    found: Found
+    longest: int
+    """The bytes of its longest line."""
+
+
+class Patient(msgspec.Struct, frozen=True):
+    """What there is to examine."""
+
+    roots: tuple[str, ...]
+    files: tuple[Found, ...]
+
+    @property
+    def size(self) -> int:
+        """How many bytes will be read."""
+        return sum(map(bytes_of, self.files))
+
+
+class Diagnosis(msgspec.Struct):
+    """What was found; empty lists where there is nothing to say."""
+
+    sessions: int = 0
+    sound: int = 0
+    size: int = 0
+    cleanup_days: float = 0
+    broken: list[Broken] = []
+    due: list[Due] = []
+    large: list[Large] = []
+    leftovers: list[Leftover] = []
+    copies: list[tuple[Found, ...]] = []
+
+    @property
+    def healthy(self) -> bool:
+        """Whether there is nothing to do."""
+        return not (self.broken or self.due or self.large or self.leftovers or self.copies)
+
+
+def visit(roots: Sequence[str], problems: list[Problem]) -> Patient:
+    """Find what there is in some folders."""
+    files: dict[str, Found] = {}
+    for root in roots:
+        files.update((found.path, found) for found in everything_below(root, problems))
+    return Patient(tuple(roots), tuple(files.values()))
+
+
+def examine(
+    patient: Patient,
+    now: float,
+    *,
+    problems: list[Problem],
+    policy: Policy | None = None,
+    done: Done | None = None,
+) -> Diagnosis:
+    """Look at everything. What cannot be read goes to `problems`."""
+    diagnosis = Diagnosis(size=patient.size)
+    sessions = [found for found in patient.files if found.place.role != "agent"]
+    reports = check_files(
+        patient.files, problems=problems, policy=policy, judge="troubled", done=done
+    )
+    for report in reports:
+        _take(diagnosis, report)
+    diagnosis.broken.sort(key=_loss)
+    diagnosis.large.sort(key=lambda each: (-each.found.size, each.found.path))
+    for config in filter(is_config, patient.roots):
+        diagnosis.cleanup_days = cleanup_days(config)
+        here = [found for found in sessions if found.root == config]
+        diagnosis.due += _due(here, now, diagnosis.cleanup_days)
+        names = [found.place.session_id for found in here]
+        diagnosis.leftovers += leftovers(config, names, problems)
+    diagnosis.due.sort(key=lambda each: (each.days, each.found.path))
+    diagnosis.copies = copies(sessions, problems)
+    return diagnosis
+
+
+def _take(diagnosis: Diagnosis, report: FileReport) -> None:
+    """Keep of a report what will be told; the findings themselves are let go."""
+    if report.role != "agent":
+        diagnosis.sessions += 1
+        diagnosis.sound += report.sound
+    if not report.sound:
+        verdict = report.newest
+        broken = Broken(
+            report.found,
+            report.lost,
+            verdict.there if verdict else 0,
+            report.number("error"),
+            report.number("warning"),
+            verdict.words if verdict else "",
+        )
+        # An interrupted or half-known session works; only what is lost or refused is broken.
+        if broken.lost or broken.errors:
+            diagnosis.broken.append(broken)
+    for file in report.files:
+        if file.size > LARGE_FILE or file.longest > LARGE_LINE:
+            diagnosis.large.append(Large(file.found, file.longest))
+
+
+def _loss(broken: Broken) -> tuple[int, int, str]:
+    return -broken.lost, -broken.errors, broken.found.path
+
+
+def _due(sessions: Iterable[Found], now: float, kept: float) -> list[Due]:
+    left = [(found, found.mtime_ns / 1e9 + kept * _DAY - now) for found in sessions]
+    return [Due(found, seconds / _DAY) for found, seconds in left if seconds < SOON * _DAY]

@@ -1,0 +1,97 @@
+"""What a check says: rules with stable names, and the findings they make."""
+
+from collections import Counter
+from collections.abc import Container, Iterator
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from steno.format.spans import Span
+
+__all__ = ["SEVERITIES", "Finding", "Findings", "Place", "Rule", "Severity"]
+
+Severity: TypeAlias = Literal["error", "warning", "info"]
+SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning", "info")
+"""Worst first. Error: something is lost or refused. Warning: a client has to guess, or an older
+one fails. Info: odd and harmless."""
+_KEPT: Final = 100
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """One thing that can be wrong, under a name that does not change: `family.name`."""
+
+    id: str
+    severity: Severity
+    title: str
+    """What is wrong, as a short clause."""
+    hint: str
+    """What it means and what to do, in one sentence."""
+    why: str = ""
+    """More about it, for the reference."""
+
+    @property
+    def family(self) -> str:
+        """The part of the name before the dot."""
+        return self.id.partition(".")[0]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a finding lies: a line, counted from one, its bytes, and the record's id."""
+
+    line: int
+    span: Span
+    uuid: str = ""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One breach of a rule. The message may quote the session: clean it before it is shown."""
+
+    id: str
+    severity: Severity
+    place: Place
+    message: str
+    hint: str
+
+
+class Findings:
+    """The findings of one file: of each rule the first ones, and how often it was met."""
+
+    def __init__(self, *, kept: int = _KEPT) -> None:
+        self._kept = kept
+        self._found: list[Finding] = []
+        self._deferred: list[tuple[Rule, Place, str, int]] = []
+        self.counts: Counter[tuple[str, Severity]] = Counter()
+
+    def add(self, rule: Rule, place: Place, message: str = "", *, mild: bool = False) -> None:
+        """Note a breach; of very many of one kind only the first are kept, all are counted.
+
+        A `mild` one does no harm where it stands: in what was compacted or abandoned.
+        """
+        severity = "info" if mild else rule.severity
+        self.counts[rule.id, severity] += 1
+        if self.counts[rule.id, severity] <= self._kept:
+            found = Finding(rule.id, severity, place, message or rule.title, rule.hint)
+            self._found.append(found)
+
+    def defer(self, rule: Rule, place: Place, message: str, node: int) -> None:
+        """Note a breach that only matters if the record is sent: known once all was read."""
+        self._deferred.append((rule, place, message, node))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything was deferred."""
+        return bool(self._deferred)
+
+    def settle(self, sent: Container[int]) -> None:
+        """Add what was deferred; it is mild on records that are not sent."""
+        for rule, place, message, node in self._deferred:
+            self.add(rule, place, message, mild=node not in sent)
+        self._deferred.clear()
+
+    def __iter__(self) -> Iterator[Finding]:
+        """Yield the kept findings by where they lie."""
+        return iter(sorted(self._found, key=lambda each: (each.place.span.offset, each.id)))
+
+    def __len__(self) -> int:
+        """How often any rule was met."""
+        return self.counts.total()

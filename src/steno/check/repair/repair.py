@@ -1,0 +1,176 @@
+"""Repair: stages that each mend one thing, run over and over until none has anything to do.
+
+Each stage looks at the file as the stage before left it, so none needs to know of the others, and
+a file that was repaired is one on which no stage has anything to do: repairing it again changes
+nothing, and a sound file comes out as it went in, byte for byte.
+"""
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from steno.check.graph import Graph
+from steno.check.repair.beginning import mend_beginning
+from steno.check.repair.chain import mend_chain
+from steno.check.repair.compaction import mend_compaction
+from steno.check.repair.content import mend_content
+from steno.check.repair.edits import Drafts, Edit
+from steno.check.repair.ids import mend_ids
+from steno.check.repair.images import mend_images
+from steno.check.repair.leaf import mend_leaf
+from steno.check.repair.lines import mend_lines
+from steno.check.repair.shape import mend_shape
+from steno.check.repair.tools import mend_tools
+from steno.format.records import Gap, Record
+from steno.format.source import BytesSource, Source
+from steno.session.resume.clients import LATEST, Client, client_for
+from steno.session.transcript import Transcript, load
+
+__all__ = ["Repaired", "Stage", "Workshop", "repair", "repair_bytes", "stages_for"]
+
+Stage = Callable[[Drafts], None]
+Workshop = Callable[[Iterable[bytes]], Source]
+"""Where a stage's file is put: it takes the bytes and gives them back as a source."""
+_RUNS: Final = 400
+
+
+class Repaired(msgspec.Struct):
+    """What a repair came to."""
+
+    transcript: Transcript
+    """The file as it is now; the one it was when there was nothing to do."""
+    edits: list[Edit]
+    settled: bool
+    """Whether nothing is left that a stage would mend."""
+
+    @property
+    def lost(self) -> list[str]:
+        """What the new file no longer holds, in words."""
+        return [edit.lost for edit in self.edits if edit.lost]
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the new file; for files that fit in memory."""
+        return b"".join(self.transcript.source.chunks())
+
+
+def stages_for(graph: Graph | None, client: Client, written: datetime) -> tuple[Stage, ...]:
+    """Return the stages that make a file resume in a client, in their order.
+
+    `graph` is the file as it is, for the session to go on where it stands.
+    """
+    leaf = graph.leaf if graph is not None else None
+    goal = leaf.uuid if leaf is not None else None
+    return (
+        mend_lines,
+        lambda drafts: mend_shape(drafts, written=written),
+        mend_ids,
+        lambda drafts: mend_chain(drafts, client=client),
+        mend_compaction,
+        mend_content,
+        mend_images,
+        mend_tools,
+        lambda drafts: mend_beginning(drafts, client=client),
+        lambda drafts: mend_leaf(drafts, client=client, goal=goal),
+    )
+
+
+def repair(
+    graph: Graph,
+    stages: Sequence[Stage],
+    workshop: Workshop,
+    *,
+    first: Iterable[Stage] = (),
+    done: Callable[[], None] = lambda: None,
+) -> Repaired:
+    """Run the stages in turn, each until it is content, and on until all are.
+
+    What comes `first` is done once, before anything else. `done` is called behind every stage.
+    """
+    bench = _Bench(graph, workshop)
+    for stage in first:
+        bench.run(stage)
+        done()
+    content = at = 0
+    for _ in range(_RUNS):
+        if bench.run(stages[at]):
+            # Once more, before the next one builds on what is only half done.
+            content = 0
+        else:
+            content += 1
+            at = (at + 1) % len(stages)
+        done()
+        if content == len(stages):
+            break
+    return Repaired(bench.graph.transcript, bench.edits, settled=content == len(stages))
+
+
+class _Bench:
+    """The file as it stands, and what was done to it so far."""
+
+    def __init__(self, graph: Graph, workshop: Workshop) -> None:
+        self.graph = graph
+        self.edits: list[Edit] = []
+        self._workshop = workshop
+        self._lines = _Lines()
+
+    def run(self, stage: Stage) -> bool:
+        """Let one stage do its work; return whether there was any."""
+        drafts = Drafts(self.graph, self._lines.of(self.graph.transcript))
+        stage(drafts)
+        if not drafts:
+            return False
+        self.edits.extend(drafts.edits)
+        self.graph = Graph(load(self._workshop(self._lines.followed(drafts))))
+        return True
+
+
+class _Lines:
+    """Which line of the first file each line of the present one comes from."""
+
+    def __init__(self) -> None:
+        self._origin: array[int] | None = None
+
+    def of(self, transcript: Transcript) -> Callable[[int], int]:
+        """Return a function from an offset in the present file to a line of the first one."""
+        starts: dict[int, int] = {}
+
+        def line(offset: int) -> int:
+            if not starts:
+                starts.update(_numbered(transcript))
+            number = starts.get(offset, 0)
+            return number if self._origin is None or not number else self._origin[number - 1]
+
+        return line
+
+    def followed(self, drafts: Drafts) -> Iterator[bytes]:
+        """Yield the drafted file and remember where its lines come from."""
+        line_of = self.of(drafts.transcript)
+        origin = array("L")
+        for offset, data in drafts.written():
+            origin.extend([line_of(offset)] * data.count(b"\n"))
+            yield data
+        self._origin = origin
+
+
+def _numbered(transcript: Transcript) -> Iterator[tuple[int, int]]:
+    line = 1
+    for piece in transcript.pieces():
+        yield piece.offset, line
+        end = piece.ending if isinstance(piece, Record) else _last_byte(transcript, piece)
+        line += end.endswith(b"\n")
+
+
+def _last_byte(transcript: Transcript, gap: Gap) -> bytes:
+    return transcript.source.read(gap.offset + gap.length - 1, 1)
+
+
+def repair_bytes(data: bytes, *, client: str | Client = LATEST, written: float = 0.0) -> Repaired:
+    """Repair a file held in memory."""
+    habits = client_for(client) if isinstance(client, str) else client
+    graph = Graph(load(BytesSource(data)))
+    stages = stages_for(graph, habits, datetime.fromtimestamp(written, UTC))
+    return repair(graph, stages, lambda chunks: BytesSource(b"".join(chunks)))

@@ -1,0 +1,148 @@
+"""Shape: each message gets what every client needs of it: a type, an id, a time, a message."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, cast
+
+import msgspec
+
+from steno.check.repair.edits import GONE, Drafts, new_uuid
+from steno.format.blocks import Block, UnknownBlock
+from steno.format.loose import loose
+from steno.format.records import Record, read_time
+from steno.session.nodes import Node
+
+__all__ = ["mend_shape", "stamp"]
+
+_ROLES: Final = ("user", "assistant")
+_FOREIGN: Final = ("toolName", "toolArguments", "subtype", "content")
+_STEP: Final = timedelta(milliseconds=1)
+
+
+def mend_shape(drafts: Drafts, *, written: datetime) -> None:
+    """Give messages their type, id, time and message; set aside those that say nothing."""
+    clock = _Clock(drafts, written)
+    # Read along, not record by record: most need nothing, and are passed over at a glance.
+    records = (piece for piece in drafts.transcript.pieces() if isinstance(piece, Record))
+    for node, record in zip(drafts.transcript.nodes, records, strict=True):
+        if node.type and not _may_speak(node):
+            continue
+        if _is_plain(node, record):
+            clock.set(node)
+            continue
+        role = record.role or _role_of(record)
+        if not role:
+            continue
+        if record.blocks and _is_foreign(record, role):
+            _translate(drafts, node, record, role)
+        elif node.type != role:
+            drafts.change(node, "fields.no-type", f"say that it is the {role}'s", {"type": role})
+        if not isinstance(drafts.fields(node).get("message"), dict):
+            what = "set aside a message that says nothing"
+            drafts.set_aside(node, "fields.no-message", what)
+            continue
+        if node.has_message and not node.has_content and not record.blocks:
+            drafts.set_aside(node, "message.no-content", "set aside a message without content")
+            continue
+        if node.uuid is None:
+            name = new_uuid(node.index, record.line)
+            drafts.change(node, "fields.no-uuid", "give the record an id", {"uuid": name})
+        clock.set(node)
+
+
+def _is_plain(node: Node, record: Record) -> bool:
+    """Whether a record is a message as clients write them, but perhaps for its time."""
+    whole = node.is_message and node.has_message and node.has_content and node.uuid is not None
+    return whole and record.dialect == "claude" and record.role == node.type
+
+
+def _may_speak(node: Node) -> bool:
+    spoken = ("human", "tool_result", "compact_prelude", "compact_recap")
+    return node.is_message or node.type in spoken or node.subtype == "tool_result"
+
+
+def _role_of(record: Record) -> str:
+    """Return whose words a record without a type must be."""
+    if record.type or record.message is None:
+        return ""
+    told = _object(loose(record.envelope.message)).get("role")
+    if told in _ROLES:
+        return str(told)
+    return "assistant" if record.tool_uses or record.message.id else "user"
+
+
+def _is_foreign(record: Record, role: str) -> bool:
+    """Whether a record is written in a way that no client reads."""
+    if record.dialect == "claude":
+        return False
+    message = _object(loose(record.envelope.message)) if record.message is not None else {}
+    return record.type != role or "role" not in message
+
+
+def _translate(drafts: Drafts, node: Node, record: Record, role: str) -> None:
+    """Write a record of a published dialect as the real client would have."""
+    message = _object(loose(record.envelope.message)) if record.message is not None else {}
+    content = message.get("content")
+    if not isinstance(content, str | list):
+        content = [_block(block) for block in record.blocks]
+    body: dict[str, Any] = {"role": role, "content": content}
+    if role == "assistant":
+        model = message.get("model") or "unknown"
+        name = message.get("id") or f"msg_{new_uuid(record.line).replace('-', '')[:24]}"
+        body = {"model": model, "id": name, "type": "message", **body}
+    foreign = {key: GONE for key in _FOREIGN if key in record.fields}
+    fields = {"type": role, "message": body, **foreign}
+    drafts.change(node, "fields.dialect", "write it as the real client does", fields)
+
+
+def _block(block: Block) -> dict[str, Any]:
+    if isinstance(block, UnknownBlock):
+        return {**block.fields, "type": block.type}
+    return _object(loose(msgspec.json.encode(block)))
+
+
+class _Clock:
+    """Times for messages that have none: a little after the record before them in the file."""
+
+    def __init__(self, drafts: Drafts, written: datetime) -> None:
+        self._drafts = drafts
+        nodes = drafts.transcript.nodes
+        known = next((time for node in nodes if (time := read_time(node.timestamp))), None)
+        self._start = known or written
+        self._last: datetime | None = None
+        self._at = 0
+
+    def set(self, node: Node) -> None:
+        """Write a time as text that clients read, and one that rises where there was none."""
+        self._catch_up(node)
+        time = read_time(node.timestamp)
+        if isinstance(node.timestamp, str) and time is not None:
+            return
+        if time is None:
+            time = self._start if self._last is None else self._last + _STEP
+        self._last = time
+        finding = "time.missing" if node.timestamp is None else "time.number"
+        lost = ""
+        if isinstance(node.timestamp, str):
+            finding, lost = "time.not-iso", f"the time {node.timestamp!r}, which cannot be read"
+        fields = {"timestamp": stamp(time)}
+        self._drafts.change(node, finding, "write its time as clients do", fields, lost=lost)
+
+    def _catch_up(self, node: Node) -> None:
+        nodes = self._drafts.transcript.nodes
+        while self._at < node.index:
+            time = read_time(nodes[self._at].timestamp)
+            self._last = time or self._last
+            self._at += 1
+
+
+def stamp(time: datetime) -> str:
+    """Return a moment as the client writes it.
+
+    >>> stamp(datetime(2026, 11, 15, 5, 0, 1, tzinfo=UTC))
+    '2026-11-15T05:00:01.000Z'
+    """
+    return f"{time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

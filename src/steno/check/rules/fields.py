@@ -1,0 +1,244 @@
+"""Fields that records need, and fields that the catalogue knows otherwise."""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from steno.check.evidence import Seen
+from steno.check.findings import Findings, Rule
+from steno.check.plain import Shape
+from steno.format.catalogue import Field, Fields, JsonType, catalogue, json_type
+from steno.format.dialects import Dialect
+
+__all__ = ["RULES", "Watch"]
+
+_NO_TYPE: Final = Rule(
+    "fields.no-type",
+    "error",
+    "a record has no type",
+    "every client passes over it",
+    "Every record says by its `type` what it is. A record without one is passed over by every "
+    "client; when it was part of the conversation, what hangs on it has no parent. One that has "
+    "neither an id nor a message is no part of it, and harmless.",
+)
+_NO_UUID: Final = Rule(
+    "fields.no-uuid",
+    "error",
+    "a message has no id",
+    "no client takes it in; `steno repair` gives it one",
+    "Messages are found by their `uuid`. One without it cannot be reached from any other, and "
+    "every client leaves it out. Repair gives it an id and hangs its successor on it.",
+)
+_NO_PARENT: Final = Rule(
+    "fields.no-parent",
+    "error",
+    "a message does not say what it follows",
+    "clients begin the conversation here; `steno repair` hangs it on the message before",
+    "`parentUuid` names the record before, and is null on the first. Clients take a message "
+    "without the field for a beginning, and all that stands before it is not sent. Repair hangs "
+    "the message on the one before it in the file.",
+)
+_NO_MESSAGE: Final = Rule(
+    "fields.no-message",
+    "error",
+    "a record of the conversation has no message",
+    "no client takes it in; `steno repair` takes it out of the chain",
+    "The record of a user or an assistant holds what was said under `message`. 2.1.325 leaves out "
+    "a record without it.",
+)
+_DIALECT: Final = Rule(
+    "fields.dialect",
+    "error",
+    "records are in a form that no client writes or resumes",
+    "export them in the real client's form to go on with the session",
+    "Two published descriptions of the format differ from what clients write: one has messages as "
+    "plain strings and `toolName`, the other the types `human` and `tool_result` and times in "
+    "milliseconds. Tools were built from them. No client resumes such a file: 2.1.325 says that "
+    "there is no conversation, 2.1.42 crashes. It is said once per file; each record is judged by "
+    "its own description.",
+)
+_MISSING: Final = Rule(
+    "fields.missing",
+    "info",
+    "a field is missing that this kind of record always had",
+    "no client needs it to resume; tools may",
+    "The catalogue knows which fields stood on every record of a kind, in each version. The client "
+    "resumes without them, but tools that read sessions may count on them. It is said once per "
+    "kind and field.",
+)
+_TYPE: Final = Rule(
+    "fields.type",
+    "info",
+    "a field holds another type of value than it always did",
+    "no client minds as far as is known; tools may",
+    "The catalogue knows the JSON types each field was seen with. Another one means a newer "
+    "client, another writer, or a change by hand. It is said once per kind and field.",
+)
+RULES: Final[tuple[Rule, ...]] = (
+    _NO_TYPE,
+    _NO_UUID,
+    _NO_PARENT,
+    _NO_MESSAGE,
+    _DIALECT,
+    _MISSING,
+    _TYPE,
+)
+
+# Other rules speak of these, where they matter more.
+_JUDGED_ELSEWHERE: Final[dict[str, frozenset[str]]] = {
+    "claude": frozenset(("type", "uuid", "parentUuid", "message", "timestamp")),
+}
+_ROLES: Final = frozenset(("user", "assistant"))
+_EXAMPLES: Final[tuple[Any, ...]] = (None, True, 0, 0.0, "", {}, [])
+_JSON_TYPES: Final[dict[type, JsonType]] = {type(each): json_type(each) for each in _EXAMPLES}
+_INNER: Final = {"attachment": "attachment", "progress": "data"}
+_SHAPES_KEPT: Final = 10_000
+
+
+class _Verdict(msgspec.Struct, frozen=True):
+    """What the catalogue says against the top level of a record."""
+
+    kind: str
+    missing: tuple[str, ...]
+    odd: tuple[tuple[str, JsonType, tuple[JsonType, ...]], ...]
+
+
+class Watch:
+    """Holds the top level of every record of one file against the catalogue."""
+
+    def __init__(self) -> None:
+        self._shapes: set[tuple[Any, ...]] = set()
+        self._said: set[tuple[str, str, str]] = set()
+        self._dialects: set[Dialect] = set()
+        self._version = ""
+        self._spoke = False
+
+    def on_record(self, seen: Seen, findings: Findings) -> None:
+        """Judge one record; one that looks like an earlier one costs a look into a set."""
+        node, fields = seen.node, seen.fields
+        self._version = node.version or self._version
+        if node.type in _ROLES:
+            if node.uuid is None or "parentUuid" not in fields or "message" not in fields:
+                self._look_at_message(seen, findings)
+            self._spoke = True
+        shape = (
+            node.type,
+            node.subtype,
+            self._version,
+            _variety(seen),
+            seen.shape,
+        )
+        if shape in self._shapes:
+            return
+        if len(self._shapes) >= _SHAPES_KEPT:
+            self._shapes.clear()
+        self._judge(seen, findings)
+        if node.type:
+            self._shapes.add(shape)
+
+    def _look_at_message(self, seen: Seen, findings: Findings) -> None:
+        node, fields = seen.node, seen.fields
+        if seen.dialect != "claude":
+            return
+        mild = node.sidechain
+        if node.uuid is None:
+            findings.add(_NO_UUID, seen.place, mild=mild)
+        if "parentUuid" not in fields and self._spoke:
+            findings.add(_NO_PARENT, seen.place, mild=mild)
+        if "message" not in fields:
+            findings.add(_NO_MESSAGE, seen.place, mild=mild)
+
+    def _judge(self, seen: Seen, findings: Findings) -> None:
+        fields = seen.fields
+        if not seen.node.type:
+            findings.add(_NO_TYPE, seen.place, mild=not ("uuid" in fields or "message" in fields))
+            return
+        dialect = seen.dialect
+        if dialect != "claude" and dialect not in self._dialects:
+            self._dialects.add(dialect)
+            findings.add(_DIALECT, seen.place, f"{_DIALECT.title}: {dialect}")
+        verdict = _verdict(dialect, seen.record.kind, self._version, seen.shape)
+        for name in verdict.missing:
+            if self._is_news("missing", verdict.kind, name):
+                findings.add(_MISSING, seen.place, f"{verdict.kind} without {name}")
+        for name, found, known in verdict.odd:
+            if self._is_news("type", verdict.kind, name):
+                said = f"{name} of {verdict.kind} is {found}, not {' or '.join(known)}"
+                findings.add(_TYPE, seen.place, said)
+
+    def _is_news(self, what: str, kind: str, name: str) -> bool:
+        key = (what, kind, name)
+        if key in self._said:
+            return False
+        self._said.add(key)
+        return True
+
+
+def _variety(seen: Seen) -> Any:
+    """Return what tells kinds of one type apart beside their top level, as cheaply as can be."""
+    node, fields = seen.node, seen.fields
+    if node.type == "assistant":
+        content = seen.message.get("content") if seen.message else None
+        return _inner_type(content[0]) if content and content.__class__ is list else None
+    if node.type == "user":
+        return bool(node.results), node.meta
+    if node.type in _INNER:
+        return _inner_type(fields.get(_INNER[node.type]))
+    return _text(fields.get("operation"))
+
+
+def _inner_type(value: Any) -> str | None:
+    return _text(value.get("type")) if value.__class__ is dict else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=4_096)
+def _verdict(
+    dialect: Dialect,
+    kind: str,
+    version: str,
+    shape: Shape,
+) -> _Verdict:
+    known = _known_fields(dialect, kind)
+    if known is None:
+        return _Verdict(kind, (), ())
+    passed_over = _JUDGED_ELSEWHERE.get(dialect, frozenset())
+    if not kind.startswith(("user/", "assistant/")):
+        passed_over -= {"uuid", "parentUuid", "timestamp"}
+    missing = tuple(
+        name
+        for name, field in known.items()
+        if name not in shape.names and name not in passed_over and _is_required(field, version)
+    )
+    return _Verdict(kind, missing, tuple(_odd_types(known, shape, passed_over)))
+
+
+def _odd_types(
+    known: Fields, shape: Shape, passed_over: frozenset[str]
+) -> Iterator[tuple[str, JsonType, tuple[JsonType, ...]]]:
+    for name, kind in zip(shape.names, shape.types, strict=True):
+        field = known.get(name)
+        found = _JSON_TYPES[kind]
+        if field and field.types and found not in field.types and name not in passed_over:
+            yield name, found, field.types
+
+
+@lru_cache(maxsize=1_024)
+def _known_fields(dialect: Dialect, kind: str) -> Fields | None:
+    entry = catalogue().kind(kind, dialect)
+    return catalogue().fields(entry) if entry else None
+
+
+def _is_required(field: Field, version: str) -> bool:
+    """Whether the version is known to write the field always; of no version, all must."""
+    if field.optional or field.claimed:
+        return False
+    if version:
+        return field.known_in(version)
+    driven = catalogue().client_versions.driven
+    return field.known_in(driven[0]) and field.known_in(driven[-1])

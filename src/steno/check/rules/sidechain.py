@@ -1,0 +1,129 @@
+"""Sub-agents: what belongs to them, and the files they wrote."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from steno.check.evidence import AgentNote, Evidence, Seen
+from steno.check.findings import Findings, Place, Rule
+from steno.check.rules.ids import is_agent_file
+from steno.format.spans import Span
+from steno.format.values import as_object
+from steno.session.nodes import Node
+
+__all__ = ["RULES", "Watch"]
+
+FLAG: Final = Rule(
+    "sidechain.flag",
+    "warning",
+    "the mark of a sub-agent's records is not consistent",
+    "clients send what is not marked and leave out what is; `steno repair` sets the marks",
+    "Every record says in `isSidechain` whether it belongs to a sub-agent. The mark never changes "
+    "between a record and its parent, and all records of a sub-agent's own file have it. Clients "
+    "leave marked records out of a conversation, so a wrong mark loses messages or adds some. "
+    "Repair sets it as the rest of the chain has it.",
+)
+MISSING_FILE: Final = Rule(
+    "sidechain.missing-file",
+    "warning",
+    "the file of a sub-agent is missing",
+    "the session resumes without it, but what the sub-agent did is not on record",
+    "A result says which sub-agent it comes from, and there is no file of that name beside the "
+    "session. It was deleted, or the session was copied without its folder. Clients only need the "
+    "main file to resume; continuing that sub-agent fails.",
+)
+ORPHAN_FILE: Final = Rule(
+    "sidechain.orphan-file",
+    "info",
+    "a sub-agent's file is named by no result",
+    "the sub-agent was cut off, or started by the client or by another sub-agent",
+    "There is a sub-agent's file beside the session, and no result in the main file names it. "
+    "Clients start some sub-agents of their own, to warm up or to compact; sub-agents start "
+    "others; and one that was interrupted leaves no result.",
+)
+ALL: Final = Rule(
+    "sidechain.all",
+    "error",
+    "every message belongs to a sub-agent",
+    "no client resumes it; if it is a conversation of its own, `steno repair` takes the marks away",
+    "A client resumes a file with at least one message that is not marked as a sub-agent's. This "
+    "file has none: it is a sub-agent's file under another name, or its main conversation was "
+    "lost.",
+)
+RULES: Final[tuple[Rule, ...]] = (FLAG, MISSING_FILE, ORPHAN_FILE, ALL)
+
+_START: Final = Place(1, Span(0, 0))
+
+
+class Watch:
+    """Looks for the marks of sub-agents in one file, and for the names of their files."""
+
+    def __init__(self) -> None:
+        self._named: list[tuple[Node, str]] = []
+        """The results that say which sub-agent they come from."""
+
+    def on_record(self, seen: Seen, _findings: Findings) -> None:
+        """Remember which sub-agent a result names."""
+        if seen.node.is_result:
+            detail = as_object(seen.fields.get("toolUseResult"))
+            name = detail.get("agentId") if detail else None
+            if isinstance(name, str) and name:
+                self._named.append((seen.node, name))
+
+    def look(self, evidence: Evidence) -> None:
+        """Look at the marks of sub-agents, and for their files."""
+        if is_agent_file(evidence):
+            _look_at_own_marks(evidence)
+        else:
+            _look_at_marks(evidence)
+        if evidence.agents is not None:
+            _look_at_files(evidence, evidence.agents, self._named)
+
+
+def _look_at_own_marks(evidence: Evidence) -> None:
+    members = evidence.graph.members
+    bare = [node for node in members if not node.sidechain]
+    if bare:
+        words = f"{len(bare):,} of {len(members):,} records of a sub-agent's file are not marked"
+        evidence.note(FLAG, bare[0], words)
+
+
+def _look_at_marks(evidence: Evidence) -> None:
+    marked = [node for node in evidence.graph.members if node.sidechain]
+    if not marked:
+        return
+    messages = [node for node in evidence.transcript.nodes if node.is_message]
+    if messages and all(node.sidechain for node in messages):
+        evidence.note(
+            ALL, messages[0], f"all {len(messages):,} messages are marked as a sub-agent's"
+        )
+    for node in evidence.graph.members:
+        above = evidence.graph.parent(node)
+        if above is not None and above.sidechain != node.sidechain:
+            what = "this record is marked as a sub-agent's" if node.sidechain else "this one is not"
+            other = (
+                "its parent is not" if node.sidechain else "its parent is marked as a sub-agent's"
+            )
+            first, second = (what, other) if node.sidechain else (other, what)
+            evidence.note(FLAG, node, f"{first}, {second}")
+
+
+# Files
+
+
+def _look_at_files(
+    evidence: Evidence, agents: Sequence[AgentNote], results: Sequence[tuple[Node, str]]
+) -> None:
+    there = {note.agent_id for note in agents}
+    inline = {node.agent_id for node in evidence.transcript.nodes if node.sidechain}
+    named: set[str] = set()
+    for node, agent_id in results:
+        if agent_id not in named | there | inline:
+            evidence.note(MISSING_FILE, node, f"there is no file of the sub-agent {agent_id!r}")
+        named.add(agent_id)
+    for note in agents:
+        if note.agent_id not in named:
+            words = f"no result names the sub-agent {note.agent_id!r}"
+            evidence.findings.add(ORPHAN_FILE, _START, words)
+        if note.records and not note.flagged:
+            words = f"no record of the sub-agent {note.agent_id!r} is marked as a sub-agent's"
+            evidence.findings.add(FLAG, _START, words)

@@ -1,0 +1,93 @@
+"""When records say they were written."""
+
+import re
+from datetime import UTC, timedelta
+from typing import Final
+
+from steno.check.evidence import Seen
+from steno.check.findings import Findings, Rule
+from steno.format.records import read_time
+
+__all__ = ["RULES", "Watch"]
+
+_MISSING: Final = Rule(
+    "time.missing",
+    "error",
+    "a message has no timestamp",
+    "2.1.200 and newer leave the message out; `steno repair` gives it a time between its neighbours",
+    "A message needs its `timestamp` as ISO text. 2.1.200 and 2.1.325 leave out every message "
+    "without one, and refuse the file when none is left. 2.1.42 loads only the first prompt, and "
+    "2.0.76 crashes. Repair writes a time between those of the neighbours.",
+)
+_NUMBER: Final = Rule(
+    "time.number",
+    "error",
+    "a timestamp is a number",
+    "2.1.200 and newer leave the message out; `steno repair` writes it as ISO text",
+    "Some descriptions of the format have milliseconds here; no client writes them. 2.0.76 and "
+    "2.1.42 load such a message, 2.1.200 and 2.1.325 leave it out, and refuse the file when no "
+    "other message is left. Repair writes the same moment as ISO text.",
+)
+_NOT_ISO: Final = Rule(
+    "time.not-iso",
+    "warning",
+    "a timestamp is not ISO 8601 with a time zone",
+    "readers guess the moment or take none; write it like 2026-11-15T05:00:01.000Z",
+    "Every client writes UTC with milliseconds and a `Z`; an offset such as `+00:00` is read too. "
+    "Text of another form is taken for local time, or for no time at all. A client that looks for "
+    "a lost parent by time, or goes on from the latest record, then goes astray.",
+)
+_BACKWARDS: Final = Rule(
+    "time.backwards",
+    "info",
+    "the clock went back by more than a minute",
+    "the order of the file and of its timestamps differ; clients up to 2.1.42 go by the latter",
+    "Records are appended as they happen, so times rise along the file; a few milliseconds back "
+    "are common where hooks run. More than a minute means a clock that was set, or records that "
+    "were copied or moved. Clients up to 2.1.42 go on from the record with the latest time, newer "
+    "ones by the order of the file.",
+)
+RULES: Final[tuple[Rule, ...]] = (_MISSING, _NUMBER, _NOT_ISO, _BACKWARDS)
+
+# What every client writes; two of these compare as texts like the moments they name.
+_USUAL: Final = re.compile(
+    r"[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z"
+).fullmatch
+_ISO: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?(Z|[+-][0-9]{2}:?[0-9]{2})"
+).fullmatch
+_TOLERANCE: Final = timedelta(seconds=60)
+
+
+class Watch:
+    """Looks at the time of every record of one file."""
+
+    def __init__(self) -> None:
+        self._before = ""
+
+    def on_record(self, seen: Seen, findings: Findings) -> None:
+        """Judge one record's time, alone and against the record before."""
+        node = seen.node
+        stamp = node.timestamp
+        if isinstance(stamp, str):
+            if stamp < self._before or not _USUAL(stamp):
+                self._judge(stamp, seen, findings)
+            elif node.uuid is not None:
+                self._before = stamp
+        elif node.is_message and seen.dialect == "claude":
+            rule = _MISSING if stamp is None else _NUMBER
+            message = rule.title if stamp is None else f"{rule.title}: {stamp}"
+            findings.defer(rule, seen.place, message, node.index)
+
+    def _judge(self, stamp: str, seen: Seen, findings: Findings) -> None:
+        time = read_time(stamp)
+        if time is None or not _ISO(stamp):
+            message = f"{_NOT_ISO.title}: {stamp:.40}"
+            findings.defer(_NOT_ISO, seen.place, message, seen.node.index)
+        if time is None or seen.node.uuid is None:
+            return
+        before = read_time(self._before)
+        self._before = time.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+        if before is not None and before - time > _TOLERANCE:
+            back = int((before - time).total_seconds())
+            findings.add(_BACKWARDS, seen.place, f"the clock went back by {back:,} seconds")

@@ -1,0 +1,117 @@
+"""Tool calls and their results: the API wants each call answered once, right behind it."""
+
+from typing import Final
+
+from steno.check.evidence import Evidence, Seen
+from steno.check.findings import Findings, Rule
+from steno.check.pairs import Block
+from steno.format.values import as_list
+
+__all__ = ["RULES", "look", "on_record"]
+
+ORPHAN_RESULT: Final = Rule(
+    "tools.orphan-result",
+    "error",
+    "a tool result belongs to no call of the conversation",
+    "2.1.200 and newer leave it out, older clients send it and the API refuses; `steno repair` "
+    "leaves it out",
+    "The call was lost with a damaged line, compacted away, or lies on another branch. The API "
+    "refuses a request with a result whose call is not in the message before. 2.1.200 and 2.1.325 "
+    "leave such results out, 2.1.42 and older send them. Repair takes the record off the chain.",
+)
+UNANSWERED: Final = Rule(
+    "tools.unanswered",
+    "error",
+    "a tool call has no result, and the conversation went on",
+    "clients leave the call out; `steno repair` adds a result that says so",
+    "The client was killed while the tool ran, or the result was lost with a damaged line. The "
+    "API refuses a request with an unanswered call, so every client leaves the call out on "
+    "resume, and the model does not know that it was made. Repair adds a result that says that "
+    "none was recorded.",
+)
+INTERRUPTED: Final = Rule(
+    "tools.interrupted",
+    "warning",
+    "the session ends in a tool call without a result",
+    "2.1.325 answers it with an error, older clients leave it out; a running session looks the "
+    "same",
+    "The session ended, or was killed, while a tool ran; while a client is at work every session "
+    "looks like this for a moment. 2.1.325 writes a result that says that the call was "
+    "interrupted. Older clients leave the call out. Repair adds such a result.",
+)
+DUPLICATE_RESULT: Final = Rule(
+    "tools.duplicate-result",
+    "error",
+    "a tool call has a second result",
+    "2.1.200 and newer send the first only, older clients both and the API refuses; `steno "
+    "repair` leaves it out",
+    "The API takes one result per call. 2.1.200 and 2.1.325 leave out all but the first, 2.1.42 "
+    "and older send them all. Repair takes the second record off the chain.",
+)
+RESULT_BEFORE_USE: Final = Rule(
+    "tools.result-before-use",
+    "warning",
+    "a tool result stands before its call",
+    "clients have to guess; `steno repair` puts it behind the call",
+    "By its parents the result comes before the call it answers, which the API refuses. Clients "
+    "that leave out results without a call leave this one out, and with it the call. Repair hangs "
+    "the result on the call.",
+)
+INPUT: Final = Rule(
+    "tools.input",
+    "error",
+    "the input of a tool call is no object",
+    "the API refuses the request; `steno repair` puts an object in its place",
+    "Clients pass the input of a call on as it is, and the API refuses anything but an object. "
+    "Converters write it as text, and a response that was cut off leaves half of it.",
+)
+DUPLICATE_USE: Final = Rule(
+    "tools.duplicate-use",
+    "error",
+    "two responses use one id for a tool call",
+    "the API refuses the request; `steno repair` gives the second an id of its own",
+    "Ids of tool calls are unique in a conversation. Gateways to other models that count them "
+    "from one, and copied turns, break this. Clients send them as they are, and match results "
+    "with either call.",
+)
+RULES: Final[tuple[Rule, ...]] = (
+    ORPHAN_RESULT,
+    UNANSWERED,
+    INTERRUPTED,
+    DUPLICATE_RESULT,
+    RESULT_BEFORE_USE,
+    INPUT,
+    DUPLICATE_USE,
+)
+
+
+def on_record(seen: Seen, findings: Findings) -> None:
+    """Look at the input of calls."""
+    if not seen.node.uses:
+        return
+    content = as_list(seen.message.get("content")) if seen.message else None
+    for block in content or ():
+        if block.__class__ is not dict or block.get("type") != "tool_use":
+            continue
+        if block.get("input").__class__ is not dict:
+            what = "missing" if "input" not in block else "no object"
+            words = f"the input of call {block.get('id')!r} is {what}"
+            findings.defer(INPUT, seen.place, words, seen.node.index)
+
+
+def look(evidence: Evidence) -> None:
+    """Pair calls and results along the conversation."""
+    pairs = evidence.graph.pairs
+    if pairs.sound:
+        return
+    _note(evidence, UNANSWERED, pairs.open, "call {} has no result")
+    _note(evidence, INTERRUPTED, pairs.interrupted, "call {} has no result yet")
+    _note(evidence, ORPHAN_RESULT, pairs.orphans, "the result of {} has no call")
+    _note(evidence, DUPLICATE_RESULT, pairs.repeated, "call {} has a result already")
+    _note(evidence, RESULT_BEFORE_USE, pairs.early, "the result of {} stands before the call")
+    _note(evidence, DUPLICATE_USE, pairs.reused, "an earlier response has a call {}")
+
+
+def _note(evidence: Evidence, rule: Rule, blocks: tuple[Block, ...], words: str) -> None:
+    for block in blocks:
+        evidence.note(rule, block.node, words.format(repr(block.id)))

@@ -1,0 +1,94 @@
+"""Token figures that are not what they seem."""
+
+from typing import Any, Final
+
+from steno.check.evidence import Seen
+from steno.check.findings import Findings, Rule
+from steno.format.catalogue import version_key
+from steno.format.values import as_object
+
+__all__ = ["RULES", "Watch"]
+
+_PLACEHOLDER: Final = Rule(
+    "usage.placeholder",
+    "info",
+    "output tokens are a placeholder",
+    "clients from 2.1.0 to 2.1.52 did not write the final figure; estimate the output from the text",
+    "While a response streams in, its first figure for output tokens is a placeholder of a few "
+    "tokens. Clients from 2.1.0 to 2.1.52 wrote that figure and never the final one, with a "
+    "`stop_reason` of null. Sums over such sessions come out far too low; the other figures are "
+    "right. It is said once per file.",
+)
+_CONFLICT: Final = Rule(
+    "usage.conflict",
+    "info",
+    "the lines of one response have figures that do not grow",
+    "count the highest figure of a response, not the last one or the sum",
+    "A response is written as several lines with one `message.id`, each with the figures as they "
+    "were known by then: the same, or growing. Figures that fall mean that lines were changed, "
+    "reordered or mixed from two responses. No client minds; sums of tokens differ by reader.",
+)
+RULES: Final[tuple[Rule, ...]] = (_PLACEHOLDER, _CONFLICT)
+
+_FIRST: Final = (2, 1, 0)
+_LAST: Final = (2, 1, 52)
+_FIGURES: Final = (
+    "output_tokens",
+    "input_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+)
+_INTEGER: Final = frozenset((int,))
+_SYNTHETIC: Final = "<synthetic>"
+
+
+class Watch:
+    """Follows the figures of one file's responses."""
+
+    def __init__(self) -> None:
+        self._figures: dict[str, tuple[int, ...]] = {}
+        self._odd: set[str] = set()
+        self._versions: dict[str, bool] = {}
+        self._said = False
+
+    def on_record(self, seen: Seen, findings: Findings) -> None:
+        """Compare the figures of a line with those of the same response before it."""
+        node = seen.node
+        if node.type != "assistant" or not node.has_message or node.model == _SYNTHETIC:
+            return
+        message = seen.message or {}
+        usage = as_object(message.get("usage"))
+        if usage is None:
+            return
+        if not self._said and message.get("stop_reason") is None:
+            self._said = self._is_unsure(node.version)
+            if self._said:
+                said = f"{_PLACEHOLDER.title} in sessions of {node.version}"
+                findings.add(_PLACEHOLDER, seen.place, said)
+        if node.message_id is not None:
+            self._compare(node.message_id, usage, seen, findings)
+
+    def _is_unsure(self, version: str) -> bool:
+        if version not in self._versions:
+            self._versions[version] = _FIRST <= version_key(version) <= _LAST
+        return self._versions[version]
+
+    def _compare(self, name: str, usage: dict[str, Any], seen: Seen, findings: Findings) -> None:
+        figures: tuple[Any, ...] = tuple(map(usage.get, _FIGURES))
+        before = self._figures.get(name)
+        if before == figures:
+            return
+        if not _INTEGER.issuperset(map(type, figures)):
+            figures = tuple(map(_number, figures))
+        self._figures[name] = figures
+        if before is None or name in self._odd:
+            return
+        for key, old, new in zip(_FIGURES, before, figures, strict=True):
+            if new < old:
+                self._odd.add(name)
+                findings.add(_CONFLICT, seen.place, f"{key} of {name} fall from {old:,} to {new:,}")
+                return
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,239 @@
+"""The verdict: what each generation of the client would resume of a file, in plain words."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from steno.check.evidence import Evidence
+from steno.check.pairs import Pairs, pair_up
+from steno.check.readings import GENERATIONS, NEWEST
+from steno.check.rules.ids import is_agent_file, misnamed
+from steno.session.nodes import Node
+from steno.session.resume.clients import Client
+from steno.session.resume.replay import as_resumed
+from steno.session.resume.rules import breaches
+
+__all__ = ["Outcome", "Stretch", "Verdict", "verdicts"]
+
+Outcome: TypeAlias = Literal["fully", "partly", "not at all"]
+
+_MISNAMED: Final = "misnamed"
+_REASONS: Final = {
+    _MISNAMED: "the file is named by an id that is no UUID",
+    "no message": "the file has no message that it takes in",
+    "no leaf": "it finds no message to go on from",
+    "no content": "it fails on a message without content",
+    "no model": "it hangs on an answer that names no model",
+    "no time": "it fails on a message without a time",
+    "cycle": "it hangs, as the parents lead round in a circle",
+}
+_EMPTY: Final = "the file has no message"
+_ONLY_AGENTS: Final = "every message is a sub-agent's"
+_NOT_READ: Final = "no message is of a form that clients take in"
+# Clients put a reminder of their own before a conversation that an answer begins.
+_HARMLESS: Final = frozenset(("role.first",))
+_REPLAYED: Final = ("tools", "message")
+# What every client passes on as it is, and what only older ones do.
+_REFUSED: Final = frozenset(
+    ("message.image", "message.unsigned-thinking", "tools.input", "tools.duplicate-use")
+)
+_REFUSED_AS_ORPHANS: Final = frozenset(("tools.orphan-result", "tools.duplicate-result"))
+_LARGE: Final = 64 << 20
+_LISTED: Final = 2
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """Lines from one to another, both included."""
+
+    first: int
+    last: int
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What one generation of the client makes of a session."""
+
+    clients: tuple[str, ...]
+    """The versions that were studied and do the same."""
+    outcome: Outcome
+    sent: int
+    """How many messages of the conversation it sends."""
+    there: int
+    """How many there are: since the last compaction, branches left out."""
+    lost: tuple[Stretch, ...] = ()
+    """Where the others lie; between two messages of a stretch none is sent."""
+    refused: str = ""
+    """Why it does not resume the file at all."""
+    rejected: str = ""
+    """Why the API would not take what it sends, as far as that was looked at."""
+    words: str = ""
+    """All of it in a sentence."""
+
+    @property
+    def client(self) -> str:
+        """The newest version it holds for."""
+        return self.clients[-1]
+
+
+def verdicts(evidence: Evidence, *, replay: bool = True) -> tuple[Verdict, ...]:
+    """Return what becomes of a file in each generation of the client, the oldest first.
+
+    None for a sub-agent's own file, which no client resumes by itself. To know for certain whether
+    the API takes it, the requests are put together where there is doubt. That takes long: without
+    `replay` the findings have to do.
+    """
+    if is_agent_file(evidence):
+        return ()
+    case = _Case(evidence, replay=replay)
+    found = [case.judge(versions) for versions in GENERATIONS]
+    reasons = {verdict.refused for verdict in found}
+    if len(reasons) == 1 and (reason := reasons.pop()):
+        reason = _for_all(evidence, reason)
+        words = f"no client resumes it: {reason}"
+        found = [msgspec.structs.replace(each, refused=reason, words=words) for each in found]
+    return tuple(found)
+
+
+def _for_all(evidence: Evidence, reason: str) -> str:
+    """Return the reason that no client resumes a file, which may be plainer than that of one."""
+    if reason != _REASONS["no message"]:
+        return reason
+    messages = [node for node in evidence.transcript.nodes if node.is_message]
+    if not messages:
+        return _EMPTY
+    return _ONLY_AGENTS if all(node.sidechain for node in messages) else _NOT_READ
+
+
+class _Case:
+    """One file before the judges."""
+
+    def __init__(self, evidence: Evidence, *, replay: bool) -> None:
+        self.evidence = evidence
+        self.replay = replay and evidence.transcript.source.size <= _LARGE
+        self.misnamed = misnamed(evidence)
+        self.taken: dict[int, tuple[set[str | int], Pairs]] = {}
+        graph = evidence.graph
+        nameless = (
+            node
+            for node in evidence.transcript.nodes
+            if node.is_message and not node.uuid and not node.sidechain
+        )
+        there = {node.index: node for node in (*graph.messages, *graph.unreachable, *nameless)}
+        self.there = [there[index] for index in sorted(there)]
+        self.suspect = [
+            rule
+            for rule, severity in evidence.findings.counts
+            if severity == "error" and rule.startswith(_REPLAYED)
+        ]
+
+    def judge(self, versions: tuple[str, ...]) -> Verdict:
+        """Return what becomes of the file in one generation."""
+        client = NEWEST[versions]
+        if self.misnamed:
+            return self._refused(versions, _MISNAMED)
+        reading = self.evidence.graph.readings.of(client)
+        if reading.refused:
+            return self._refused(versions, reading.refused)
+        lost = self._lost(client, reading.chain or [])
+        sent = len(self.there) - len(lost)
+        rejected = self._rejected(client)
+        stretches = self._stretches(lost)
+        return Verdict(
+            versions,
+            "partly" if lost else "fully",
+            sent,
+            len(self.there),
+            stretches,
+            rejected=rejected,
+            words=_words(client.version, sent, len(self.there), stretches, rejected),
+        )
+
+    def _refused(self, versions: tuple[str, ...], reason: str) -> Verdict:
+        why = _REASONS[reason]
+        return Verdict(
+            versions,
+            "not at all",
+            0,
+            len(self.there),
+            self._stretches({node.index for node in self.there}),
+            refused=why,
+            words=f"{versions[-1]} does not resume it: {why}",
+        )
+
+    def _lost(self, client: Client, chain: list[Node]) -> set[int]:
+        """Return the places of the messages that the client does not send."""
+        if id(chain) not in self.taken:
+            self.taken[id(chain)] = {node.uuid or node.index for node in chain}, pair_up(chain)
+        names, pairs = self.taken[id(chain)]
+        lost = {node.index for node in self.there if (node.uuid or node.index) not in names}
+        if pairs.sound:
+            return lost
+        return lost | (_dropped(client, pairs) & {node.index for node in self.there})
+
+    def _stretches(self, lost: set[int]) -> tuple[Stretch, ...]:
+        found: list[Stretch] = []
+        if not lost:
+            return ()
+        before = False
+        for node in self.there:
+            line = self.evidence.lines[node.index]
+            gone = node.index in lost
+            if gone and before:
+                found[-1] = Stretch(found[-1].first, line)
+            elif gone:
+                found.append(Stretch(line, line))
+            before = gone
+        return tuple(found)
+
+    def _rejected(self, client: Client) -> str:
+        """Return the first rule of the API that the client's request would break, or nothing.
+
+        To put a request together takes long: only where something of that kind was found.
+        """
+        if not self.suspect:
+            return ""
+        if not self.replay:
+            refused = _REFUSED if client.drops_orphans else _REFUSED | _REFUSED_AS_ORPHANS
+            return next((rule for rule in self.suspect if rule in refused), "")
+        messages = as_resumed(self.evidence.transcript, client, prompt="…") or []
+        found = (breach for breach in breaches(messages) if breach.rule not in _HARMLESS)
+        first = next(found, None)
+        return f"{first.rule}: {first.detail}" if first is not None else ""
+
+
+def _dropped(client: Client, pairs: Pairs) -> set[int]:
+    """Return the places of what a client takes in, then leaves out for want of a call or result."""
+    blocks = pairs.open
+    if not client.answers_interrupted:
+        blocks += pairs.interrupted
+    if client.drops_orphans:
+        blocks += pairs.orphans + pairs.repeated
+    return {block.node.index for block in blocks}
+
+
+def _words(version: str, sent: int, there: int, lost: Sequence[Stretch], rejected: str) -> str:
+    if lost:
+        are = "is" if len(lost) == 1 and lost[0].first == lost[0].last else "are"
+        said = f"{version} resumes {sent:,} of {there:,} messages: {_lines(lost)} {are} lost"
+    else:
+        said = f"{version} resumes it fully"
+    return f"{said}, but the API would refuse it" if rejected else said
+
+
+def _lines(stretches: Sequence[Stretch]) -> str:
+    shown = [_line(each) for each in stretches[:_LISTED]]
+    more = len(stretches) - len(shown)
+    if more:
+        shown.append(f"{more:,} more up to line {stretches[-1].last:,}")
+    return _listed(shown)
+
+
+def _line(stretch: Stretch) -> str:
+    if stretch.first == stretch.last:
+        return f"line {stretch.first:,}"
+    return f"lines {stretch.first:,} to {stretch.last:,}"
+
+
+def _listed(parts: Iterable[str]) -> str:
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last

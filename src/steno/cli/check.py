@@ -1,0 +1,377 @@
+"""`steno check`: what is wrong with sessions, and what each client would make of them."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+import click
+import msgspec
+
+from steno.check.files import FileReport, bytes_of, check_files, everything_below, with_agents
+from steno.check.findings import SEVERITIES, Severity
+from steno.check.policy import Policy, make_policy
+from steno.cli import clock, words
+from steno.cli.findings import (
+    explain_lines,
+    problem_json,
+    report_json,
+    report_lines,
+    rules_json,
+    rules_lines,
+)
+from steno.cli.names import Names, argument
+from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, program, roots, where_to_look
+from steno.cli.pager import page
+from steno.cli.progress import Progress
+from steno.cli.screen import Screen, complain, write_json
+from steno.errors import BadRequest, NotFound, Unreadable
+from steno.safe.terminal import ColourMode, Line
+from steno.store.config import Config, read_config
+from steno.store.found import Found, Problem
+from steno.store.glance import glance
+from steno.store.library import find, roots_of
+
+__all__ = ["command", "policy_of"]
+
+_TROUBLE: Final = frozenset(("denied", "unreadable", "special"))
+_FOUND: Final = 1
+_UNREAD: Final = 3
+
+
+class _Asked(msgspec.Struct):
+    """What was asked for, beside the names."""
+
+    as_json: bool = False
+    sarif: bool = False
+    everything: bool = False
+    silence: tuple[str, ...] = ()
+    severity: tuple[str, ...] = ()
+    fail_on: Severity = "warning"
+    rules: bool = False
+    explain: str | None = None
+    no_pager: bool = False
+
+    @property
+    def shown(self) -> tuple[Severity, ...]:
+        """The severities that are told one by one."""
+        return SEVERITIES if self.everything or self.fail_on == "info" else SEVERITIES[:2]
+
+    @property
+    def failing(self) -> tuple[Severity, ...]:
+        """The severities that make the command fail."""
+        return SEVERITIES[: SEVERITIES.index(self.fail_on) + 1]
+
+
+@click.command("check", short_help="Say what is wrong with sessions, and what it means.")
+@click.argument("names", metavar="[PATH|SESSION]...", nargs=-1)
+@options(WHERE)
+@click.option("--all", "everything", is_flag=True, help="Also what is odd and harmless (info).")
+@click.option(
+    "--silence", metavar="ID", multiple=True, help="Leave a rule out; `family.*` leaves all out."
+)
+@click.option(
+    "--severity",
+    metavar="ID=LEVEL",
+    multiple=True,
+    help="What a rule weighs: error, warning, info.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(SEVERITIES),
+    default="warning",
+    show_default=True,
+    help="Exit with 1 if there is anything as grave as this.",
+)
+@click.option("--rules", is_flag=True, help="List every rule instead.")
+@click.option("--explain", metavar="ID", help="Explain one rule instead.")
+@options(JSON)
+@click.option("--sarif", is_flag=True, help="Print SARIF 2.1.0, for code hosts and editors.")
+@click.option("--no-pager", is_flag=True, help="Never page.")
+@WIDTH
+@options(COLOR)
+def command(
+    names: tuple[str, ...],
+    root: tuple[str, ...],
+    color: ColourMode,
+    width: int | None,
+    *,
+    demo: bool,
+    **asked: Any,
+) -> None:
+    """Check session files: is anything lost, and what would each client resume?
+
+    Without a name everything in the config folder is checked. PATH is a file or a folder; SESSION is
+    a name as for `steno show`. Sub-agents are checked with their session. Nothing is changed.
+
+    Exit codes: 0 sound, 1 findings, 2 wrong usage, 3 something could not be read.
+    """
+    wanted = _Asked(**asked)
+    _refuse_what_would_be_ignored(wanted, names)
+    policy = policy_of(wanted.silence, wanted.severity)
+    screen = Screen(color, width)
+    if wanted.rules:
+        if wanted.as_json:
+            write_json(rules_json(policy))
+        else:
+            page(screen, rules_lines(policy, screen.width), wanted=not wanted.no_pager)
+        return
+    if wanted.explain is not None:
+        screen.lines(explain_lines(wanted.explain, screen.width))
+        return
+    where = roots(root, demo=demo)
+    run = _Run(wanted, policy, screen, again=where_to_look(root, demo=demo))
+    run.look_for(names, where)
+    run.run()
+    if code := run.exit_code:
+        raise click.exceptions.Exit(code)
+
+
+def _refuse_what_would_be_ignored(wanted: _Asked, names: tuple[str, ...]) -> None:
+    if wanted.as_json and wanted.sarif:
+        raise click.UsageError("--json and --sarif exclude each other")
+    if wanted.rules and wanted.explain is not None:
+        raise click.UsageError("--rules and --explain exclude each other")
+    instead = "--rules" if wanted.rules else "--explain" if wanted.explain is not None else ""
+    if instead and names:
+        raise click.UsageError(f"{instead} says nothing about sessions")
+    if instead and wanted.sarif:
+        raise click.UsageError(f"{instead} and --sarif exclude each other")
+    if wanted.explain is not None and wanted.as_json:
+        raise click.UsageError("--explain and --json exclude each other; there is --rules --json")
+
+
+def policy_of(silence: tuple[str, ...] = (), severity: tuple[str, ...] = ()) -> Policy:
+    """Return what the config file and the options make of the rules; options win.
+
+    Raises:
+        BadRequest: there is no such rule or severity; of the file, the line is named.
+    """
+    config = read_config()
+    _refuse_unknown(config)
+    weights = dict(config.severity)
+    for each in severity:
+        name, equals, level = each.partition("=")
+        if not equals:
+            raise BadRequest(f"not ID=LEVEL: {each!r}", hint="such as tools.unanswered=info")
+        weights[name] = level
+    return make_policy([*config.silence, *silence], weights)
+
+
+def _refuse_unknown(config: Config) -> None:
+    single = [(name, [name], None) for name in config.silence]
+    weighed = [(name, (), {name: level}) for name, level in config.severity.items()]
+    for name, silence, severity in [*single, *weighed]:
+        try:
+            make_policy(silence, severity)
+        except BadRequest as error:
+            raise config.complaint(name, str(error), error.hint) from error
+
+
+class _Run:
+    """One check of some files, and what it came to."""
+
+    def __init__(self, wanted: _Asked, policy: Policy, screen: Screen, *, again: str) -> None:
+        self._wanted = wanted
+        self._policy = policy
+        self._screen = screen
+        self._again = again
+        self._files: list[Found] = []
+        self._problems: list[Problem] = []
+        self._refused: list[tuple[str, Unreadable]] = []
+        self._whole = False
+        self._tally: Counter[str] = Counter()
+        self._broken: list[str] = []
+        self._names = Names(())
+
+    def look_for(self, names: tuple[str, ...], where: tuple[str, ...] | None) -> None:
+        """Find what is to be checked."""
+        files: dict[str, Found] = {}
+        self._whole = not names
+        for name in names or roots_of(where):
+            try:
+                found = self._named(name, where) if names else self._below(name)
+            except Unreadable as error:
+                self._refused.append((name, error))
+            else:
+                files.update((each.path, each) for each in found)
+        self._files = list(files.values())
+        # A short id must fit no other session, checked or not; only whole folders are known.
+        self._names = Names(files) if self._whole else Names(())
+
+    def _below(self, folder: str) -> list[Found]:
+        # Not to have a config folder yet is the usual case on a new machine.
+        return everything_below(folder, self._problems) if os.path.lexists(folder) else []
+
+    def _named(self, name: str, where: tuple[str, ...] | None) -> list[Found]:
+        is_path = name.startswith(".") or os.sep in name
+        if is_path and os.path.isdir(name):
+            return everything_below(name, self._problems)
+        try:
+            return [with_agents(find(name, where), self._problems)]
+        except (NotFound, Unreadable):
+            if os.path.isdir(name):
+                return everything_below(name, self._problems)
+            raise
+
+    @property
+    def _trouble(self) -> list[Problem]:
+        """What was found and could not be read."""
+        return [problem for problem in self._problems if problem.kind in _TROUBLE]
+
+    @property
+    def _unread(self) -> list[Problem]:
+        """What was named and could not be read."""
+        return [Problem("unreadable", name, str(error)) for name, error in self._refused]
+
+    @property
+    def exit_code(self) -> int:
+        """What to leave with."""
+        trouble = self._refused or self._trouble
+        failed = any(self._tally[severity] for severity in self._wanted.failing)
+        return _UNREAD if trouble else _FOUND if failed else 0
+
+    def run(self) -> None:
+        """Check everything and tell it."""
+        with Progress(sum(map(bytes_of, self._files)), "Checking") as bar:
+            if self._wanted.sarif:
+                self._sarif(bar)
+            elif self._wanted.as_json:
+                self._json(bar)
+            else:
+                page(self._screen, self._lines(bar), wanted=not self._wanted.no_pager)
+        self._complain()
+        if not (self._wanted.sarif or self._wanted.as_json):
+            self._finish()
+
+    def _reports(self, bar: Progress) -> Iterator[FileReport]:
+        programs = self._wanted.as_json or self._wanted.sarif
+        reports = check_files(
+            self._files,
+            problems=self._problems,
+            policy=self._policy,
+            judge="all" if programs or not self._whole else "troubled",
+            done=bar.add,
+        )
+        for report in reports:
+            self._tally["sessions" if report.role != "agent" else "agents"] += 1
+            self._tally["sound"] += report.sound and report.role != "agent"
+            for severity in SEVERITIES:
+                self._tally[severity] += report.number(severity)
+            yield report
+
+    def _sarif(self, bar: Progress) -> None:
+        from steno.check.sarif import sarif
+
+        reports = list(self._absolute(bar))
+        trouble = [
+            msgspec.structs.replace(each, path=os.path.abspath(each.path))
+            for each in (*self._unread, *self._trouble)
+        ]
+        log = sarif(reports, trouble, base=os.getcwd())
+        bar.clear()
+        write_json(log)
+
+    def _absolute(self, bar: Progress) -> Iterator[FileReport]:
+        for report in self._reports(bar):
+            yield _absolute(_only(report, self._wanted.shown))
+
+    def _json(self, bar: Progress) -> None:
+        files = [
+            each
+            for report in self._reports(bar)
+            for each in report_json(report, self._wanted.shown)
+        ]
+        bar.clear()
+        write_json(
+            {
+                "sessions": self._tally["sessions"],
+                "sound": self._tally["sound"],
+                "errors": self._tally["error"],
+                "warnings": self._tally["warning"],
+                "infos": self._tally["info"],
+                "files": files,
+                "problems": [problem_json(each) for each in (*self._unread, *self._problems)],
+            }
+        )
+
+    def _lines(self, bar: Progress) -> Iterator[Line]:
+        shown = self._wanted.shown
+        alone = not self._whole and len(self._files) == 1
+        for report in self._reports(bar):
+            if not alone and not report.number(*shown):
+                continue
+            bar.clear()
+            if not report.sound:
+                self._broken.append(report.path)
+            short = self._names.short(report.path) if self._whole else ""
+            title = _title(report.found)
+            yield from report_lines(report, shown, self._screen.width, short=short, title=title)
+            yield []
+        bar.clear()
+        yield from self._summary()
+
+    def _summary(self) -> Iterator[Line]:
+        tally = self._tally
+        if not (tally["sessions"] or tally["agents"]):
+            if not self._refused:
+                yield ["Nothing to check: no session here. ", f"`{program()} demo` writes some."]
+            return
+        sessions = words.count(tally["sessions"], "session")
+        if tally["sessions"] == 1:
+            said = f"{sessions}, sound" if tally["sound"] else f"{sessions}, not sound"
+        else:
+            said = f"{sessions}, {tally['sound']:,} sound"
+        agents = words.count(tally["agents"], "sub-agent")
+        parts: Line = [
+            (f"{said}" if tally["sessions"] else agents, "bold"),
+            f", {agents} without a session" if tally["agents"] and tally["sessions"] else "",
+        ]
+        styles = (("error", "red"), ("warning", "yellow"), ("info", "dim"))
+        for severity, style in styles:
+            if tally[severity]:
+                noun = "remark" if severity == "info" else severity
+                parts += ["  ", (words.count(tally[severity], noun), style)]
+        if tally["info"] and "info" not in self._wanted.shown:
+            parts += [("  (--all shows them)", "dim")]
+        yield parts
+
+    def _complain(self) -> None:
+        for _, error in self._refused:
+            complain(str(error), error.hint)
+        if self._trouble:
+            first = self._trouble[0]
+            why = f": {first.message}" if first.message else ""
+            number = words.count(len(self._trouble), "path")
+            complain(f"{number} could not be read, such as {first.path}{why}")
+
+    def _finish(self) -> None:
+        steps: list[str] = []
+        if self._broken:
+            name = argument(self._names.again(self._broken[0]))
+            steps += [f"steno repair{self._again} {name}"] if name else []
+            steps.append("steno check --explain ID")
+        self._screen.next_steps(steps)
+
+
+def _title(found: Found) -> str:
+    try:
+        return glance(found, clock.now()).title
+    except Unreadable:
+        return ""
+
+
+def _only(report: FileReport, shown: tuple[Severity, ...]) -> FileReport:
+    """Return a report without what is not to be told."""
+    return msgspec.structs.replace(
+        report,
+        findings=tuple(each for each in report.findings if each.severity in shown),
+        counts={key: number for key, number in report.counts.items() if key[1] in shown},
+        agents=tuple(_only(agent, shown) for agent in report.agents),
+    )
+
+
+def _absolute(report: FileReport) -> FileReport:
+    found = msgspec.structs.replace(report.found, path=os.path.abspath(report.path))
+    agents = tuple(_absolute(agent) for agent in report.agents)
+    return msgspec.structs.replace(report, found=found, agents=agents)

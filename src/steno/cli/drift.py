@@ -1,0 +1,272 @@
+"""`steno drift`: what session files contain that the catalogue does not know."""
+
+import os
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from steno.cli import words
+from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, roots, where_to_look
+from steno.cli.progress import Progress
+from steno.cli.screen import Screen, complain, write_json
+from steno.cli.table import Column, layout
+from steno.errors import BadRequest, NotFound, Unreadable
+from steno.safe.terminal import ColourMode, Line
+from steno.store.discover import Discovery, Found, Problem, agents_of
+from steno.store.library import find, roots_of
+
+if TYPE_CHECKING:
+    from steno.check.drift import Observer
+    from steno.check.observed import Drift
+    from steno.format.catalogue import Catalogue
+
+__all__ = ["command"]
+
+_MEANS: Final = {
+    "UNKNOWN_TYPE": "kinds of record that the catalogue does not have",
+    "NEW_BLOCK": "content blocks that it does not have",
+    "NEW_TOOL": "tools that it does not have",
+    "NEW_FIELD": "fields that it does not have",
+    "NEW_VALUE": "values that it does not list",
+    "TYPE_MISMATCH": "fields of another JSON type",
+    "MISSING_FIELD": "fields that were always there, and are not",
+}
+_UNREAD: Final = frozenset(("denied", "unreadable", "missing"))
+
+
+@click.command("drift", short_help="Say what files contain that the catalogue does not know.")
+@click.argument("names", metavar="[PATH|SESSION]...", nargs=-1)
+@options(WHERE)
+@click.option("--since-version", metavar="V", help="Only what clients from version V on wrote.")
+@click.option("--as-of", metavar="V", help="Compare with what was known when V was the newest.")
+@click.option(
+    "--catalogue",
+    "file",
+    metavar="FILE",
+    type=click.Path(readable=False),
+    help="Compare with this catalogue instead of steno's own.",
+)
+@click.option("--learn", is_flag=True, help="Print the JSON merge patch that would make it silent.")
+@options(JSON)
+@WIDTH
+@options(COLOR)
+def command(
+    names: tuple[str, ...] = (),
+    root: tuple[str, ...] = (),
+    color: ColourMode = "auto",
+    width: int | None = None,
+    *,
+    demo: bool = False,
+    **wanted: Any,
+) -> None:
+    """Compare what session files contain with the catalogue of the format.
+
+    Names new types, fields, blocks, tools and values, changed types and missing fields, counted
+    per client version. Samples are masked: letters are x, digits are 0. Without PATH or SESSION,
+    every session and sub-agent is looked at. Nothing here keeps a session from being read.
+
+    Exit codes: 0 no drift, 1 drift, 2 wrong usage, 3 something could not be read.
+    """
+    asked = _Asked(**wanted)
+    _refuse_what_makes_no_sense(asked)
+    where = roots(root, demo=demo)
+    problems: list[Problem] = []
+    files = _files(names, where, problems)
+    observer = _observed(files, asked, problems)
+    unread = [problem for problem in problems if problem.kind in _UNREAD]
+    if unread:
+        complain(f"{words.count(len(unread), 'path')} could not be read, such as {unread[0].path}")
+    drifts = observer.drifts()
+    if asked.learn:
+        from steno.check.learn import propose
+
+        write_json(propose(observer))
+    elif asked.as_json:
+        write_json(_json(observer, drifts, len(files)))
+    else:
+        screen = Screen(color, width)
+        screen.lines(_lines(observer, drifts, len(files), screen.width))
+        if drifts:
+            again = f"steno drift{where_to_look(root, demo=demo)}"
+            screen.next_steps([f"{again} --json", f"{again} --learn"])
+    if drifts:
+        raise click.exceptions.Exit(1)
+    if unread:
+        raise click.exceptions.Exit(3)
+
+
+class _Asked(msgspec.Struct):
+    since_version: str | None = None
+    as_of: str | None = None
+    file: str | None = None
+    learn: bool = False
+    as_json: bool = False
+
+
+def _refuse_what_makes_no_sense(asked: _Asked) -> None:
+    from steno.format.catalogue import version_key
+
+    for option, version in (("--since-version", asked.since_version), ("--as-of", asked.as_of)):
+        if version is not None and not version_key(version):
+            raise click.UsageError(f"{option} wants a version such as 2.1.42, not {version!r}")
+    if asked.learn and asked.as_json:
+        raise click.UsageError("--json says nothing about --learn, which prints JSON anyway")
+
+
+def _files(
+    names: tuple[str, ...], where: tuple[str, ...] | None, problems: list[Problem]
+) -> list[Found]:
+    found: dict[str, Found] = {}
+    folders: list[str] = [] if names else list(roots_of(where))
+    for name in names:
+        if os.path.isdir(name):
+            folders.append(name)
+        else:
+            found.update(_keyed(_one(name, where, problems)))
+    for folder in folders:
+        found.update(_keyed(Discovery(folder, problems).transcripts()))
+    if not found:
+        unread = next((problem for problem in problems if problem.kind in _UNREAD), None)
+        if unread is not None:
+            raise Unreadable(f"cannot read {unread.path}: {unread.message.lower()}")
+        place = ", ".join(folders)
+        raise NotFound(f"there is no session in {place}", hint="a PATH may be a file or a folder")
+    return list(found.values())
+
+
+def _keyed(files: Iterable[Found]) -> dict[str, Found]:
+    return {os.path.realpath(each.path): each for each in files}
+
+
+def _one(name: str, where: tuple[str, ...] | None, problems: list[Problem]) -> list[Found]:
+    """Return a file alone, or a session that was named with its sub-agents."""
+    found = find(name, where)
+    return [found] if os.path.isfile(name) else [found, *agents_of(found, problems)]
+
+
+def _observed(files: list[Found], asked: _Asked, problems: list[Problem]) -> "Observer":
+    from steno.check.drift import Observer
+    from steno.format.lines import read_pieces
+    from steno.format.records import Record
+    from steno.store.read import FileSource
+
+    observer = Observer(_catalogue(asked), asked.since_version or "")
+    with Progress(sum(found.size for found in files), "Comparing") as bar:
+        for found in files:
+            try:
+                with FileSource(found.path) as source:
+                    for piece in read_pieces(source):
+                        bar.add(piece.length)
+                        if isinstance(piece, Record):
+                            observer.feed(piece)
+            except Unreadable as error:
+                problems.append(Problem("unreadable", found.path, str(error)))
+            observer.end_file()
+    return observer
+
+
+def _catalogue(asked: _Asked) -> "Catalogue":
+    from steno.format.catalogue import catalogue, load_catalogue
+    from steno.store.read import FileSource
+
+    facts = catalogue()
+    if asked.file is not None:
+        with FileSource(asked.file) as source:
+            stored = source.read(0, source.size)
+        try:
+            facts = load_catalogue(stored)
+        except BadRequest as error:
+            raise BadRequest(f"{asked.file}: {error}") from error
+    return facts.until(asked.as_of) if asked.as_of else facts
+
+
+def _json(observer: "Observer", drifts: "list[Drift]", files: int) -> dict[str, Any]:
+    from steno.format.catalogue import version_key
+
+    return {
+        "catalogue": observer.facts.newest,
+        "files": files,
+        "records": observer.records,
+        "versions": sorted(observer.versions, key=version_key),
+        "leftOut": observer.left_out,
+        "drift": drifts,
+    }
+
+
+class _Row(msgspec.Struct):
+    """What is the same on several kinds of record, in one line."""
+
+    code: str
+    kinds: list[str]
+    path: str
+    count: int
+    versions: list[str]
+    sample: str
+
+
+def _rows(drifts: "list[Drift]") -> list[_Row]:
+    from steno.format.catalogue import version_key
+
+    rows: dict[tuple[str, ...], _Row] = {}
+    for drift in drifts:
+        path = f"{drift.path} = {drift.name}" if drift.name else drift.path
+        key = (drift.code, path) if path else (drift.code, path, drift.kind)
+        row = rows.setdefault(key, _Row(drift.code, [], path, 0, [], _sample(drift)))
+        row.kinds.append(drift.kind)
+        row.count += drift.count
+        row.versions = sorted({*row.versions, *drift.versions}, key=version_key)
+    return sorted(rows.values(), key=_order)
+
+
+def _order(row: _Row) -> tuple[int, int, str]:
+    return list(_MEANS).index(row.code), -row.count, row.path
+
+
+def _code(row: _Row) -> str:
+    return row.code
+
+
+def _sample(drift: "Drift") -> str:
+    if drift.code == "TYPE_MISMATCH":
+        return f"{'/'.join(drift.types)}, not {'/'.join(drift.known)}"
+    return "" if drift.name else drift.sample
+
+
+def _lines(observer: "Observer", drifts: "list[Drift]", files: int, width: int) -> Iterator[Line]:
+    for code, rows in groupby(_rows(drifts), key=_code):
+        heads, cells = layout(_columns(list(rows), width), width - 2)
+        yield [(code, "bold"), (f"  {_MEANS[code]}", "dim")]
+        for line in (heads, *cells):
+            yield ["  ", *line]
+        yield []
+    if observer.left_out:
+        yield [f"{observer.left_out:,} more were met than can be kept; they are not listed."]
+    said = words.count(len(drifts), "difference") if drifts else "No drift"
+    seen = f"{words.count(observer.records, 'record')} of {words.count(files, 'file')}"
+    yield [f"{said} in {seen}, compared with what is known up to {observer.facts.newest}."]
+
+
+def _columns(rows: list[_Row], width: int) -> list[Column]:
+    needs = 10 if any(row.sample for row in rows) else 0
+    return [
+        Column("COUNT", [f"{row.count:,}" for row in rows], right=True),
+        Column(
+            "IN" if rows[0].path else "NAME",
+            [_kinds(row.kinds) for row in rows],
+            most=width * 28 // 100 if rows[0].path else width // 2,
+        ),
+        Column("FIELD", [row.path for row in rows], "bold", most=width * 38 // 100),
+        Column("VERSIONS", [_versions(row.versions) for row in rows], "dim", most=20, needs=needs),
+        Column("SAMPLE", [row.sample for row in rows], "dim", flexible=True, needs=8),
+    ]
+
+
+def _kinds(kinds: list[str]) -> str:
+    return kinds[0] if len(kinds) == 1 else f"{kinds[0]} +{len(kinds) - 1}"
+
+
+def _versions(versions: list[str]) -> str:
+    return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"

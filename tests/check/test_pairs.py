@@ -1,0 +1,97 @@
+"""Calls and results that do not pair up."""
+
+from tests.builders import Session, session, text, tool
+from tests.check.looked import calls, joined
+
+from steno.check.pairs import Block, Pairs, pair_up
+from steno.format.source import BytesSource
+from steno.session.transcript import load
+
+
+def pairs(made: Session | bytes) -> Pairs:
+    data = made if isinstance(made, bytes) else made.bytes()
+    return pair_up(load(BytesSource(data)).nodes)
+
+
+def places(blocks: tuple[Block, ...]) -> list[tuple[int, str]]:
+    return [(block.node.index, block.id) for block in blocks]
+
+
+def test_answered_calls_are_sound() -> None:
+    made = session().user("Q").assistant(tool("Bash", command="a"), tool("Bash", command="b"))
+    made.results("R1", "R2").assistant("A")
+    assert pairs(made).sound
+
+
+def test_nothing_is_sound() -> None:
+    assert pair_up([]).sound
+
+
+def test_a_call_at_the_end_is_interrupted() -> None:
+    made = session().user("Q").assistant(text("look"), tool("Bash", command="a"))
+    found = pairs(made)
+    assert places(found.interrupted) == [(2, calls(made)[0])]
+    assert found.open == ()
+
+
+def test_one_of_two_calls_of_the_last_response_is_interrupted() -> None:
+    made = session().user("Q").assistant(tool("Bash", command="a"), tool("Bash", command="b"))
+    made.result("R2", of=1)
+    assert places(pairs(made).interrupted) == [(1, calls(made)[0])]
+
+
+def test_a_call_that_a_prompt_follows_is_open() -> None:
+    made = session().user("Q").assistant(tool("Bash", command="a")).user("Q2")
+    found = pairs(made)
+    assert places(found.open) == [(1, calls(made)[0])]
+    assert found.interrupted == ()
+
+
+def test_a_call_that_another_response_follows_is_open() -> None:
+    made = session().user("Q").assistant(tool("Bash", command="a")).assistant("A")
+    assert places(pairs(made).open) == [(1, calls(made)[0])]
+
+
+def test_a_result_without_a_call_is_an_orphan() -> None:
+    made = session().user("Q").assistant(tool("Bash", command="a")).result("R").assistant("A")
+    assert places(pairs(made.drop(1)).orphans) == [(1, calls(made)[0])]
+
+
+def test_the_second_result_of_a_call_is_repeated() -> None:
+    made = session().user("Q").assistant(tool("Bash", command="a")).result("R")
+    made.result("R again", of=0).assistant("A")
+    found = pairs(made)
+    assert places(found.repeated) == [(3, calls(made)[0])]
+    assert found.orphans == ()
+
+
+def test_a_result_before_its_call_is_early() -> None:
+    made = session().user("Q").assistant(tool("Bash", command="a")).result("R").assistant("A")
+    lines = made.lines()
+    swapped = joined(lines[0], lines[2], lines[1], lines[3])
+    found = pairs(swapped)
+    assert places(found.early) == [(1, calls(made)[0])]
+    assert found.orphans == found.open == ()
+
+
+def test_an_id_that_two_responses_use_is_reused() -> None:
+    made = session().user("Q").assistant(tool("Bash", command="a")).result("R1")
+    made.assistant(tool("Bash", command="b")).result("R2").assistant("A")
+    first, second = calls(made)
+    found = pairs(made.bytes().replace(second.encode(), first.encode()))
+    assert places(found.reused) == [(3, first)]
+    assert found.repeated == found.open == ()
+
+
+def test_a_call_whose_id_is_used_again_before_it_was_answered_is_open() -> None:
+    made = session().user("Q").assistant(tool("Bash", command="a")).user("Q2")
+    made.assistant(tool("Bash", command="b")).result("R2").assistant("A")
+    first, second = calls(made)
+    found = pairs(made.bytes().replace(second.encode(), first.encode()))
+    assert places(found.open) == [(1, first)]
+
+
+def test_two_lines_of_one_response_may_repeat_a_call() -> None:
+    made = session().user("Q").assistant(tool("Bash", command="a"))
+    lines = made.lines()
+    assert pairs(joined(*lines, lines[1])).reused == ()

@@ -1,0 +1,97 @@
+"""Every kind of damage at every kind of place: what comes out resumes, and nothing is lost."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+import pytest
+from tests.builders import VERSIONS
+from tests.builders.everything import everything
+from tests.check.damages import damages, story
+
+from steno.check.checkup import check
+from steno.check.repair.edits import ASIDE
+from steno.check.repair.repair import Repaired, repair_bytes
+from steno.format.lines import read_bytes
+from steno.format.records import Record
+from steno.format.source import BytesSource
+from steno.session.resume.clients import LATEST
+from steno.session.resume.replay import as_resumed
+from steno.session.resume.rules import breaches
+
+SURVIVING: Final = 0.999
+FEWEST: Final = 2000
+# Broken so early that no message is left in the file.
+_NOTHING: Final = "chain.empty"
+
+
+class _Tally(msgspec.Struct):
+    files: int = 0
+    records: int = 0
+    kept: int = 0
+
+
+def errors(data: bytes) -> list[str]:
+    return [found.id for found in check(BytesSource(data)).findings if found.severity == "error"]
+
+
+def names(data: bytes) -> set[str]:
+    """Return what tells the records of a file apart: their ids, or for the others their bytes."""
+    found: set[str] = set()
+    for piece in read_bytes(data):
+        if isinstance(piece, Record):
+            inner = piece.fields.get("record") if piece.type == ASIDE else None
+            uuid = inner.get("uuid") if isinstance(inner, dict) else piece.uuid
+            found.add(uuid or piece.line.decode("utf-8", "replace"))
+    return found
+
+
+def judge(name: str, broken: bytes, tally: _Tally) -> Iterator[str]:
+    """Yield what is wrong with a repair."""
+    done = repair_bytes(broken)
+    data = done.data
+    if not done.settled:
+        yield f"{name}: not settled"
+    if repair_bytes(data).edits:
+        yield f"{name}: a second repair finds something to do"
+    found = errors(data)
+    if found and _NOTHING not in found:
+        yield f"{name}: {found}"
+    flaws = breaches(as_resumed(done.transcript, LATEST, prompt="Go on.") or [])
+    if flaws and not found:
+        yield f"{name}: {flaws}"
+    yield from _survival(name, broken, done, tally)
+
+
+def _survival(name: str, broken: bytes, done: Repaired, tally: _Tally) -> Iterator[str]:
+    before, after = names(broken), names(done.data)
+    told = {edit.uuid for edit in done.edits}
+    whole = [each for each in before if not each.startswith("{")]
+    tally.files += 1
+    tally.records += len(whole)
+    tally.kept += sum(each in after for each in whole)
+    invented = {each for each in after - before if not each.startswith("{")} - told
+    # A record that had no id gets one.
+    given = {c.after for edit in done.edits for c in edit.changes if c.field == "uuid"}
+    if invented - given:
+        yield f"{name}: invented {invented}"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_damage_is_mended(version: str) -> None:
+    tally = _Tally()
+    wrong = [
+        said for name, broken in damages(story(version)) for said in judge(name, broken, tally)
+    ]
+    assert wrong == []
+    assert tally.kept >= tally.records * SURVIVING, tally
+    assert tally.files * len(VERSIONS) >= FEWEST
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_sound_session_comes_out_as_it_went_in(version: str) -> None:
+    for made in everything(version):
+        data = made.bytes()
+        done = repair_bytes(data)
+        assert done.edits == []
+        assert done.data == data

@@ -1,0 +1,74 @@
+"""Rules about compactions."""
+
+import pytest
+from tests.builders import VERSIONS, Session, session
+from tests.check.looked import ids, joined, look, messages
+
+
+def compacted(version: str = "2.1.42") -> Session:
+    made = session(version).user("Q1").assistant("A1").compact("All of it.", trigger="auto")
+    return made.user("Q2").assistant("A2")
+
+
+def lines_of(made: Session) -> tuple[list[bytes], int]:
+    """Return the lines, and the place of the boundary among them."""
+    lines = made.lines()
+    return lines, next(at for at, line in enumerate(lines) if b"compact_boundary" in line)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("keep", [0, 1])
+def test_compactions_of_every_version_are_sound(version: str, keep: int) -> None:
+    made = session(version, full=True).user("Q1").assistant("A1").user("Q2").assistant("A2")
+    made.compact("All of it.", trigger="auto", keep=keep).user("Q3").assistant("A3").done()
+    assert ids(look(made), "compaction") == []
+
+
+def test_a_boundary_without_a_summary_is_an_error() -> None:
+    lines, at = lines_of(compacted())
+    del lines[at + 1]
+    assert ("no-summary", "error", at + 1) in ids(look(joined(*lines)), "compaction")
+
+
+def test_a_summary_needs_no_mark() -> None:
+    data = compacted().bytes().replace(b',"isCompactSummary":true', b"")
+    assert ids(look(data), "compaction") == []
+
+
+def test_an_earlier_boundary_without_a_summary_is_mild() -> None:
+    made = compacted().compact("More.", trigger="auto").user("Q3").assistant("A3")
+    lines, at = lines_of(made)
+    del lines[at + 1]
+    assert ("no-summary", "info", at + 1) in ids(look(joined(*lines)), "compaction")
+
+
+def test_a_boundary_at_the_very_end_is_mild() -> None:
+    lines, at = lines_of(compacted())
+    found = ids(look(joined(*lines[: at + 1])), "compaction")
+    assert found == [("no-summary", "info", at + 1)]
+
+
+def test_a_summary_in_the_form_of_a_title_is_an_error() -> None:
+    made = session("2.1.42").user("Q1").assistant("A1").summary("All of it.")
+    made.link(
+        {"type": "system", "subtype": "compact_boundary", "uuid": "", "timestamp": ""}, parent=None
+    )
+    made.tip = None
+    found = look(made.user("Q2").assistant("A2"))
+    assert ids(found, "compaction") == [("title-form", "error", 4)]
+    assert messages(found, "compaction.title-form") == ["line 3 has the summary"]
+
+
+def test_a_title_beside_a_sound_compaction_is_just_a_title() -> None:
+    made = session("2.1.42").user("Q1").assistant("A1").summary("A title")
+    made.compact("All of it.", trigger="auto").user("Q2").assistant("A2")
+    assert ids(look(made), "compaction") == []
+
+
+def test_a_logical_parent_that_is_not_there_is_told() -> None:
+    made = compacted()
+    data = made.bytes().replace(
+        b'"logicalParentUuid":"' + made.uuids()[1].encode(),
+        b'"logicalParentUuid":"99999999-0000-4000-8000-000000000009',
+    )
+    assert [each[:2] for each in ids(look(data), "compaction")] == [("logical-parent", "info")]

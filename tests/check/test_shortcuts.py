@@ -1,0 +1,85 @@
+"""The short cuts of a check come to the same as the long way."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.builders import VERSIONS
+from tests.check.damages import damages, story
+from tests.check.looked import NAME
+
+from steno.check.checkup import check
+from steno.check.graph import Graph
+from steno.check.readings import NEWEST, Readings
+from steno.format.source import BytesSource
+from steno.session.nodes import Node
+from steno.session.resume.replay import resumed_chain
+from steno.session.transcript import load
+
+ODD = (
+    b'{"type":"user","uuid":"a","message":{"role":"user","content":{"type":"tool_result"}}}',
+    b'{"type":"user","uuid":"a","message":{"content":[{"type":"tool_result","is_error":0}]}}',
+    b'{"type":"user","uuid":"a","message":{"content":[{"type":"tool_result","tool_use_id":1}]}}',
+    b'{"type":"assistant","uuid":"a","message":{"content":[{"type":"tool_use","id":null}]}}',
+    b'{"type":"assistant","uuid":"a","message":{"content":[{"type":"tool_use","name":1}]}}',
+    b'{"type":"assistant","uuid":"a","message":{"id":1,"model":[],"content":[7,"x",{}]}}',
+    b'{"type":"assistant","uuid":"a","uuid":"b","message":{"id":"m","id":"n"}}',
+    b'{"type":"assistant","isApiErrorMessage":true,"message":{"model":"<synthetic>"}}',
+    b'{"type":"user","uuid":1,"parentUuid":"p","isMeta":"yes","message":{"content":null}}',
+    b'{"type":"system","subtype":"tool_result","uuid":"a","parentUuid":"b","message":"text"}',
+    b'{"type":"human","uuid":"a","timestamp":1763184000000,"message":{"content":"x"}}',
+    b'{"uuid":"a","subtype":null,"sessionId":"s","agentId":"","version":"2.1.0"}',
+)
+
+
+def files(shared: Path) -> Iterator[bytes]:
+    for version in VERSIONS:
+        yield from (data for _, data in damages(story(version)))
+    for path in sorted((shared / "corpus").rglob("*.jsonl")):
+        yield path.read_bytes()
+
+
+def values(node: Node) -> dict[str, Any]:
+    return {name: getattr(node, name) for name in Node.__slots__}
+
+
+@pytest.mark.parametrize("line", ODD)
+def test_a_node_of_odd_fields_is_the_node_of_the_record(line: bytes) -> None:
+    source = BytesSource(line + b"\n")
+    nodes = check(source, name=NAME).transcript.nodes
+    assert list(map(values, nodes)) == list(map(values, load(source).nodes))
+
+
+def test_nodes_are_the_same_whether_lines_or_records_were_read(shared: Path) -> None:
+    for data in files(shared):
+        source = BytesSource(data)
+        nodes = check(source, name=NAME).transcript.nodes
+        assert list(map(values, nodes)) == list(map(values, load(source).nodes))
+
+
+def test_readings_of_a_graph_are_those_of_the_clients(shared: Path) -> None:
+    for data in files(shared):
+        transcript = load(BytesSource(data))
+        graph = Graph(transcript)
+        for client in NEWEST.values():
+            short, long = graph.readings.of(client), Readings(transcript).of(client)
+            assert (short.leaf, short.refused) == (long.leaf, long.refused)
+            chain = resumed_chain(transcript, client)
+            assert (short.chain is None) is (chain is None)
+            assert places(short.chain) == places(chain)
+
+
+def places(chain: list[Node] | None) -> set[int]:
+    return {node.index for node in chain or () if node.is_message}
+
+
+def test_nothing_is_out_of_reach_where_everything_is_connected(shared: Path) -> None:
+    for data in files(shared):
+        graph = Graph(load(BytesSource(data)))
+        tops = {graph.tops[node.index] for node in graph.members}
+        begun = {graph.tops[node.index] for node in graph.roots}
+        aside = {top for top in tops if graph.transcript.nodes[top].sidechain}
+        odd = graph.dangling or graph.selfish or graph.forward or graph.cut_off
+        if not odd and tops <= begun | aside:
+            assert graph.unreachable == []

@@ -1,0 +1,31 @@
+"""Short names: long enough to be the only one, and safe to type."""
+
+from steno.cli.names import Names, argument
+
+ONE = "/x/abcd1111-0000-4000-8000-000000000000.jsonl"
+TWO = "/x/abcd1122-0000-4000-8000-000000000000.jsonl"
+FAR = "/x/ffff1122-0000-4000-8000-000000000000.jsonl"
+
+
+def test_a_name_is_as_long_as_it_must_be() -> None:
+    names = Names([ONE, TWO, FAR])
+    assert [names.again(path) for path in (ONE, TWO, FAR)] == ["abcd111", "abcd112", "ffff"]
+
+
+def test_a_file_with_a_namesake_goes_by_its_path() -> None:
+    copy = ONE.replace("/x/", "/y/")
+    assert Names([ONE, copy]).again(copy) == copy
+
+
+def test_a_file_nobody_lists_goes_by_its_path() -> None:
+    assert Names([TWO]).again(ONE) == ONE
+
+
+def test_a_name_that_would_be_an_option_goes_by_its_path() -> None:
+    assert Names(["/x/--help.jsonl"]).again("/x/--help.jsonl") == "/x/--help.jsonl"
+
+
+def test_arguments_are_quoted_or_not_offered() -> None:
+    assert argument("a b") == "'a b'"
+    assert argument("-x") == "./-x"
+    assert argument("a\x1b[2J") is None

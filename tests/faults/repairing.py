@@ -1,0 +1,73 @@
+"""Runs `steno repair SESSION --in-place` over and over, each time with a fault at the next step.
+
+    python repairing.py FAULT FOLDER
+
+As `steps.py`, but for the whole command: a child runs it on a broken session in a folder of its
+own, and for each child a line is written: N, how it ended, and the step that was struck.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Final, NoReturn
+
+from tests.builders import session, tool
+from tests.faults.steps import Fault
+
+from steno.cli.main import run
+
+__all__ = ["MENDED", "NAME", "OLD", "main"]
+
+_MOST: Final = 200
+_MADE: Final = session(seed="faults").user("Where?").assistant(tool("Bash", command="ls"))
+NAME: Final = f"{_MADE.session_id}.jsonl"
+MENDED: Final = _MADE.result("a.py\n" * 2000).assistant("There.").bytes()
+OLD: Final = MENDED + b'{"type":"user","mess'
+
+
+def attempt(kind: str, at: int, path: Path) -> tuple[str, str]:
+    """Run the command in a child, with a fault at a step; return how it ended and where."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _in_child(Fault(kind, at, writing), path)
+    os.close(writing)
+    with os.fdopen(reading) as report:
+        struck = report.read()
+    status = os.waitpid(child, 0)[1]
+    if os.WIFSIGNALED(status):
+        return "killed", struck
+    return {0: "done", 3: "refused"}.get(os.WEXITSTATUS(status), "broken"), struck
+
+
+def _in_child(fault: Fault, path: Path) -> NoReturn:
+    code = 9
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+    fault.install(links=True)
+    try:
+        run(["repair", str(path), "--in-place"])
+    except SystemExit as left:
+        code = int(left.code or 0)
+    finally:
+        # Whatever else it was, it must not go on as if it were the parent.
+        os._exit(code)
+
+
+def main(kind: str, folder: Path) -> None:
+    """Strike at every step in turn."""
+    for at in range(1, _MOST):
+        place = folder / str(at) / "projects" / "-home-ada"
+        place.mkdir(parents=True)
+        (place / NAME).write_bytes(OLD)
+        ended, struck = attempt(kind, at, place / NAME)
+        sys.stdout.write(f"{at} {ended} {struck or '-'}\n")
+        sys.stdout.flush()
+        if not struck:
+            return
+    sys.exit(f"not done after {_MOST} steps")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,112 @@
+"""What was predicted, what was sent, and what got lost between the two."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.interop.client import SID, Resumed
+from tests.notation import notation, without_prompt
+
+from steno.check.graph import Graph
+from steno.check.repair.repair import Repaired
+from steno.format.blocks import Text, ToolResult
+from steno.format.source import BytesSource
+from steno.session.nodes import Node
+from steno.session.session import Session
+from steno.session.transcript import Transcript, load
+
+__all__ = ["fresh", "missing_texts", "predicted", "sent"]
+
+
+def predicted(data: bytes, version: str) -> list[str]:
+    """Return what steno says a client sends of a session, in the notation of the resume cases."""
+    return notation(Session(load(BytesSource(data)), name=SID).as_resumed(version))
+
+
+def sent(resumed: Resumed) -> list[str]:
+    """Return what the client did send of it, without the new prompt.
+
+    Older clients put a reminder of their own in front when the user does not begin.
+    """
+    messages = without_prompt(notation(resumed.messages or []))
+    return messages[1:] if messages[:1] and messages[0].startswith("u:<system-r") else messages
+
+
+def missing_texts(data: bytes, done: Repaired, answer: Resumed, whole: bytes = b"") -> list[str]:
+    """Return the texts of a conversation that were neither sent nor named by the repair.
+
+    A repair names a record that it sets aside or removes, and says in words what it loses. What a
+    client says about its own failures is never sent. `whole` is the file before it was damaged,
+    where that is known: then it says what the conversation was.
+    """
+    transcript = load(BytesSource(whole or data))
+    named = {edit.uuid for edit in done.edits if edit.lost or edit.action in _OUT}
+    request = json.dumps(answer.messages or [], ensure_ascii=False)
+    held = _held(data)
+    return [
+        said
+        for node in Graph(transcript).conversation
+        if node.is_message and node.uuid not in named and not node.synthetic_error
+        for said in _texts(transcript, node)
+        if _quoted(said) not in request
+        and not any(said in words for words in done.lost)
+        # What stands in bytes that are no record is lost with these, which are named themselves.
+        and (said in held or (_quoted(said).encode() in data and not done.lost))
+    ]
+
+
+def _held(data: bytes) -> set[str]:
+    """Return the texts in the records of a file."""
+    transcript = load(BytesSource(data))
+    return {said for node in transcript.nodes for said in _texts(transcript, node)}
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+_OUT = ("remove", "set aside")
+
+
+def _texts(transcript: Transcript, node: Node) -> list[str]:
+    """Return what a person or the model said in a record, and what came out of tools."""
+    blocks = transcript.record(node).blocks
+    said = [block.text for block in blocks if isinstance(block, Text | ToolResult)]
+    return [words for words in said if words.strip()]
+
+
+def fresh(
+    shared: Path, folder: Path, seed: int, count: int, *, sound: float = 0.0
+) -> dict[str, bytes]:
+    """Return random sessions of the shared generator, by number and what was done to them.
+
+    Only what makes sessions is taken from it: everything between its imports and its `main`.
+    """
+    source = (shared / "oracle" / "fuzz.py").read_text()
+    body = source[source.index("class Gen") : source.index("def main()")]
+    (folder / "records.py").write_text((shared / "oracle" / "records.py").read_text())
+    (folder / "make.py").write_text(_MAKE.replace("BODY", body))
+    made = subprocess.run(
+        [sys.executable, folder / "make.py", str(seed), str(count), str(sound)],
+        capture_output=True,
+        check=True,
+    )
+    cases = [json.loads(line) for line in made.stdout.splitlines()]
+    return {f"{seed}/{number} {done}": text.encode() for number, (done, text) in enumerate(cases)}
+
+
+_MAKE = """
+import json, random, sys
+from records import user, asst, tr, tu, u, ts, ENVL, SID
+BODY
+for n in range(int(sys.argv[2])):
+    r = random.Random(int(sys.argv[1]) * 1_000_003 + n)
+    records, blows = Gen(r).make(), []
+    if r.random() < float(sys.argv[3]):
+        lines = [json.dumps(x, ensure_ascii=False, separators=(",", ":")) for x in records]
+        text = "\\n".join(lines) + "\\n"
+    else:
+        text, blows = damage(r, records)
+    print(json.dumps([blows, text]))
+"""

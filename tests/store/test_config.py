@@ -1,0 +1,92 @@
+"""The config file: what it may say, and how it is told that it says something else."""
+
+import os
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from tests.docs.pages import DOCS, fences, read
+
+from steno.errors import BadRequest, Unreadable
+from steno.store.config import CONFIG_FILE, KEYS, read_config
+from steno.store.places import steno_home
+
+
+def write(text: str | bytes) -> Path:
+    folder = Path(steno_home())
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / CONFIG_FILE
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_no_file_says_nothing() -> None:
+    config = read_config()
+    assert (config.silence, config.severity) == ((), {})
+
+
+def test_rules_can_be_silent_or_weigh_something_else() -> None:
+    write('[check]\nsilence = ["time.*"]\n[check.severity]\n"tools.unanswered" = "warning"\n')
+    config = read_config()
+    assert config.silence == ("time.*",)
+    assert config.severity == {"tools.unanswered": "warning"}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("[check]\nsilence = [\n", 3, "config.toml"),
+        ("[check\n", 1, "config.toml"),
+        ("\n\n[chekc]\n", 3, "chekc"),
+        ("[check]\n\nsilnce = []\n", 3, "check.silnce"),
+        ('[check]\nsilence = "time.*"\n', 2, "list"),
+        ("[check]\nsilence = [1]\n", 2, "list"),
+        ("check = 3\n", 1, "table"),
+        ('[check]\n# severity\nseverity = "high"\n', 3, "table"),
+        ('[check.severity]\n\n"line.bom" = 3\n', 3, "line.bom"),
+        ("[check.severity]\nline.bom = 'error'\n", 2, "line"),
+        (b"[check]\n# \xff\n", 2, "UTF-8"),
+    ],
+)
+def test_what_means_nothing_is_named_with_its_line(
+    text: str | bytes, line: int, words: str
+) -> None:
+    path = write(text)
+    with pytest.raises(BadRequest) as refused:
+        read_config()
+    assert f"{path}, line {line}: " in str(refused.value)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_that_cannot_be_read_is_not_taken_for_none() -> None:
+    (Path(steno_home()) / CONFIG_FILE).mkdir(parents=True)
+    with pytest.raises(Unreadable, match="cannot read"):
+        read_config()
+
+
+def test_a_file_without_end_is_refused() -> None:
+    path = write("# x\n")
+    os.truncate(path, 2 << 20)
+    with pytest.raises(BadRequest, match="too big"):
+        read_config()
+
+
+def test_every_key_is_in_the_reference_with_the_same_words() -> None:
+    page = read(DOCS / "reference" / "configuration.md")
+    rows = dict(re.findall(r"^\| `([\w.]+)` \| (.+) \|$", page, re.MULTILINE))
+    assert rows == KEYS
+
+
+def test_the_example_of_the_reference_is_a_config_file() -> None:
+    (example,) = [
+        body
+        for language, body, _ in fences(read(DOCS / "reference" / "configuration.md"))
+        if language == "toml"
+    ]
+    write(example)
+    config = read_config()
+    said = tomllib.loads(example)["check"]
+    assert config.silence == tuple(said["silence"])
+    assert config.severity == said["severity"]

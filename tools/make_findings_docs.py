@@ -1,0 +1,120 @@
+"""Write the reference of findings from the rules themselves: `docs/reference/findings/`.
+
+python -m tools.make_findings_docs            write it
+python -m tools.make_findings_docs --check    exit 1 when it is out of date
+"""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from steno.check.checkup import FAMILIES, RULES
+from steno.check.findings import Rule
+
+FOLDER: Final = Path(__file__).parent.parent / "docs" / "reference" / "findings"
+MARK: Final = "<!-- Generated from the rules by tools/make_findings_docs.py; do not edit. -->"
+
+INTRO: Final = f"""\
+# Findings
+
+{MARK}
+
+Every rule of `steno check`, by family. Ids do not change. How to use them stands in
+[check sessions](../../howto/check-sessions.md).
+
+| severity | meaning |
+|---|---|
+| error | something is lost, or refused by the newest client or the API |
+| warning | a client has to guess, or an older one fails |
+| info | odd and harmless; `steno check --all` shows it |
+
+Where a record is no part of the current conversation (compacted away, abandoned, of a sub-agent),
+many findings weigh only as info. What a rule weighs, and whether it says anything at all, can be
+set: see [configuration](../configuration.md).
+"""
+
+
+def build() -> dict[str, str]:
+    """Return every page by its name."""
+    families = [family for family in FAMILIES if family.RULES]
+    made = {f"{_name(family)}.md": _family(family) for family in families}
+    return {"index.md": "\n".join([INTRO, *map(_listing, families)]), **made}
+
+
+def _name(family: ModuleType) -> str:
+    return family.RULES[0].family
+
+
+def _listing(family: ModuleType) -> str:
+    name = _name(family)
+    rows = [f"## [{name}]({name}.md)\n", _about(family), "| id | severity | |", "|---|---|---|"]
+    rows += [
+        f"| [`{rule.id}`]({name}.md#{_anchor(rule)}) | {rule.severity} | {_cell(rule.title)} |"
+        for rule in family.RULES
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def _about(family: ModuleType) -> str:
+    first = (family.__doc__ or "").strip().partition("\n\n")[0].replace("\n", " ")
+    return f"{first}\n" if first else ""
+
+
+def _family(family: ModuleType) -> str:
+    head = f"# Findings: {_name(family)}\n\n{MARK}\n\n{_about(family)}"
+    return "\n".join([head, *map(_rule, family.RULES), "[All findings](index.md)\n"])
+
+
+def _rule(rule: Rule) -> str:
+    parts = [f"## {rule.id}\n", f"**{rule.severity}**: {_text(rule.title)}.\n"]
+    if rule.why:
+        parts.append(f"{_text(rule.why)}\n")
+    parts.append(f"In short: {_text(rule.hint).rstrip('.')}.\n")
+    return "\n".join(parts)
+
+
+def _anchor(rule: Rule) -> str:
+    """Return the name that a page gives to the heading of a rule."""
+    return rule.id.replace(".", "")
+
+
+def _text(text: str) -> str:
+    """Return words as Markdown; what looks like a tag outside of code would vanish."""
+    parts = text.split("`")
+    return "`".join(part if at % 2 else part.replace("<", "&lt;") for at, part in enumerate(parts))
+
+
+def _cell(text: str) -> str:
+    return _text(text).replace("|", "\\|")
+
+
+def main(arguments: list[str], folder: Path = FOLDER) -> int:
+    """Write the pages, or with `--check` say whether one is out of date."""
+    if not RULES:
+        print("there are no rules")
+        return 1
+    pages = build()
+    there = {path.name for path in folder.glob("*.md")} if folder.is_dir() else set[str]()
+    stale = [name for name, text in pages.items() if _read(folder / name) != text]
+    gone = there - set(pages)
+    if not stale and not gone:
+        return 0
+    if "--check" in arguments:
+        print(f"{folder} is out of date; run `make docs`")
+        return 1
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in gone:
+        (folder / name).unlink()
+    for name in stale:
+        (folder / name).write_text(pages[name], encoding="utf-8")
+        print(f"wrote {folder / name}")
+    return 0
+
+
+def _read(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
