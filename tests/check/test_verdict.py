@@ -214,3 +214,10 @@ def said(data: bytes, name: str) -> list[str]:
                 case _:
                     continue
     return found
+
+
+def test_without_a_replay_the_findings_say_what_the_api_would_refuse() -> None:
+    made = session().user("Q").assistant(thinking("T"), "A").user("Q2").assistant("A2")
+    data = made.bytes().replace(b'"signature":"', b'"formerly":"')
+    found = verdicts(look(data), replay=False)
+    assert {each.rejected.partition(":")[0] for each in found} == {"message.unsigned-thinking"}

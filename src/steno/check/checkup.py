@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, Final
 
-from steno.check.evidence import AgentNote, Evidence, gather_evidence
+from steno.check.evidence import AgentNote, Evidence, Watchers, gather_evidence
 from steno.check.findings import Rule
 from steno.check.rules import (
     chain,
@@ -35,10 +35,15 @@ FAMILIES: Final[tuple[ModuleType, ...]] = (
     usage,
     fields,
 )
-"""The modules of rules. Each has RULES, and any of `on_gap(gap, place, findings)` and
-`on_record(seen, findings)` (called while the file is read) and `look(evidence)` (called once it
-was). Rules that remember what they saw of a file have these as methods of a class `Watch`, made
-anew for every file."""
+"""The modules of rules. Each has RULES, and any of
+
+    on_record(seen, findings)        for every record, or those whose type is in `TYPES`
+    on_odd(seen, findings)           for records on lines that may have a flaw
+    on_gap(gap, place, findings)     for bytes that are no record
+    look(evidence)                   once, when all was read
+
+Rules that remember what they saw of a file have these as methods of a class `Watch`, made anew for
+every file."""
 RULES: Final[dict[str, Rule]] = {rule.id: rule for family in FAMILIES for rule in family.RULES}
 """Every rule by its id."""
 
@@ -52,14 +57,12 @@ def check(
 ) -> Evidence:
     """Look at one file with every rule; the result's `findings` say what is wrong."""
     watching = [_watch(family) for family in FAMILIES]
-    evidence = gather_evidence(
-        source,
-        name=name,
-        agents=agents,
-        on_record=_having(watching, "on_record"),
-        on_gap=_having(watching, "on_gap"),
-        cap=cap,
+    watchers = Watchers(
+        tuple((each.on_record, types) for each, types in _reading(watching)),
+        _having(watching, "on_odd"),
+        _having(watching, "on_gap"),
     )
+    evidence = gather_evidence(source, name=name, agents=agents, watchers=watchers, cap=cap)
     for look in _having(watching, "look"):
         look(evidence)
     evidence.settle()
@@ -71,5 +74,10 @@ def _watch(family: ModuleType) -> object:
     return family.Watch() if hasattr(family, "Watch") else family
 
 
-def _having(watching: Sequence[object], name: str) -> list[Callable[..., Any]]:
-    return [getattr(each, name) for each in watching if hasattr(each, name)]
+def _reading(watching: Sequence[object]) -> list[tuple[Any, frozenset[str] | None]]:
+    """Return those that look at single records, with the types they look at."""
+    return [(each, getattr(each, "TYPES", None)) for each in watching if hasattr(each, "on_record")]
+
+
+def _having(watching: Sequence[object], name: str) -> tuple[Callable[..., Any], ...]:
+    return tuple(getattr(each, name) for each in watching if hasattr(each, name))

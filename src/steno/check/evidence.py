@@ -19,7 +19,7 @@ from steno.format.spans import Span
 from steno.session.nodes import Node
 from steno.session.transcript import Transcript
 
-__all__ = ["AgentNote", "Evidence", "Seen", "gather_evidence"]
+__all__ = ["AgentNote", "Evidence", "Seen", "Watchers", "gather_evidence"]
 
 _Line: TypeAlias = tuple[bytes, int, bytes]
 _Plain: TypeAlias = tuple[dict[str, Any], Shape, _Line]
@@ -144,34 +144,69 @@ OnRecord = Callable[[Seen, Findings], None]
 OnGap = Callable[[Gap, Place, Findings], None]
 
 
+class Watchers(msgspec.Struct, frozen=True):
+    """What looks at a file while it is read."""
+
+    on_record: tuple[tuple[OnRecord, frozenset[str] | None], ...] = ()
+    """With the types of records that each looks at; None for all of them."""
+    on_odd: tuple[OnRecord, ...] = ()
+    """For records on lines that may have a flaw."""
+    on_gap: tuple[OnGap, ...] = ()
+
+    def of(self, kind: str) -> tuple[OnRecord, ...]:
+        """Return what looks at records of one type."""
+        return tuple(look for look, types in self.on_record if types is None or kind in types)
+
+
 def gather_evidence(
     source: Source,
     *,
     name: str = "",
     agents: Sequence[AgentNote] | None = None,
-    on_record: Sequence[OnRecord] = (),
-    on_gap: Sequence[OnGap] = (),
+    watchers: Watchers | None = None,
     cap: int = LINE_CAP,
 ) -> Evidence:
     """Read a file once, show every record and gap to the rules that look at single ones."""
     transcript = Transcript(source, [], [], cap=cap)
     evidence = Evidence(transcript, name=name, agents=agents)
+    watchers = watchers or Watchers()
+    looks = _Table(watchers)
+    findings = evidence.findings
     line = 1
     for piece in read_with(_Reader().read, source, cap=cap):
         if isinstance(piece, Gap):
             transcript.gaps.append(piece)
-            for look in on_gap:
-                look(piece, Place(line, piece.span), evidence.findings)
+            for look in watchers.on_gap:
+                look(piece, Place(line, piece.span), findings)
             # A gap holds at most one newline, and that at its end.
             line += _ends_line(source, piece)
             continue
         seen = _take(piece, transcript, line)
         evidence.lines.append(line)
-        for look in on_record:
-            look(seen, evidence.findings)
-        line += seen.node.ends_line
+        node = seen.node
+        for look in looks[node.type]:
+            look(seen, findings)
+        if not seen.plain:
+            for look in watchers.on_odd:
+                look(seen, findings)
+        line += node.ends_line
     transcript.close_last_line()
     return evidence
+
+
+class _Table(dict[str, tuple[OnRecord, ...]]):
+    """What looks at records, by their type; filled as types are met."""
+
+    def __init__(self, watchers: Watchers) -> None:
+        super().__init__()
+        self._watchers = watchers
+
+    def __missing__(self, kind: str) -> tuple[OnRecord, ...]:
+        found = self._watchers.of(kind)
+        # Types are anybody's words: a file may have any number of them.
+        if len(self) < _KINDS_KEPT:
+            self[kind] = found
+        return found
 
 
 def _take(piece: _Plain | Record, transcript: Transcript, line: int) -> Seen:

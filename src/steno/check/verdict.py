@@ -120,11 +120,10 @@ class _Case:
         )
         there = {node.index: node for node in (*graph.messages, *graph.unreachable, *nameless)}
         self.there = [there[index] for index in sorted(there)]
-        self.suspect = [
-            rule
+        self.suspect = any(
+            severity == "error" and rule.startswith(_REPLAYED)
             for rule, severity in evidence.findings.counts
-            if severity == "error" and rule.startswith(_REPLAYED)
-        ]
+        )
 
     def judge(self, versions: tuple[str, ...]) -> Verdict:
         """Return what becomes of the file in one generation."""
@@ -136,7 +135,7 @@ class _Case:
             return self._refused(versions, reading.refused)
         lost = self._lost(client, reading.chain or [])
         sent = len(self.there) - len(lost)
-        rejected = self._rejected(client)
+        rejected = self._rejected(client, reading.chain or [])
         stretches = self._stretches(lost)
         return Verdict(
             versions,
@@ -185,7 +184,7 @@ class _Case:
             before = gone
         return tuple(found)
 
-    def _rejected(self, client: Client) -> str:
+    def _rejected(self, client: Client, chain: list[Node]) -> str:
         """Return the first rule of the API that the client's request would break, or nothing.
 
         To put a request together takes long: only where something of that kind was found.
@@ -193,12 +192,21 @@ class _Case:
         if not self.suspect:
             return ""
         if not self.replay:
-            refused = _REFUSED if client.drops_orphans else _REFUSED | _REFUSED_AS_ORPHANS
-            return next((rule for rule in self.suspect if rule in refused), "")
+            return self._found_on(chain, client)
         messages = as_resumed(self.evidence.transcript, client, prompt="…") or []
         found = (breach for breach in breaches(messages) if breach.rule not in _HARMLESS)
         first = next(found, None)
         return f"{first.rule}: {first.detail}" if first is not None else ""
+
+    def _found_on(self, chain: list[Node], client: Client) -> str:
+        """Return the first error on a client's chain that it passes on to the API, or nothing."""
+        refused = _REFUSED if client.drops_orphans else _REFUSED | _REFUSED_AS_ORPHANS
+        places = {node.offset for node in chain}
+        for found in self.evidence.findings:
+            sent = found.severity == "error" and found.place.span.offset in places
+            if sent and found.id in refused:
+                return f"{found.id}: {found.message}"
+        return ""
 
 
 def _dropped(client: Client, pairs: Pairs) -> set[int]:

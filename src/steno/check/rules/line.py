@@ -10,7 +10,6 @@ from steno.format.depth import MAX_DEPTH
 from steno.format.flaws import flaws
 from steno.format.records import Gap
 from steno.format.spans import Damage
-from steno.session.nodes import Node
 
 __all__ = ["RULES", "Watch"]
 
@@ -184,20 +183,14 @@ class Watch:
 
     def __init__(self) -> None:
         self._said: set[str] = set()
-        self._last: Node | Place | None = None
-        """What the file ends in, unless that is damaged."""
 
     def on_gap(self, gap: Gap, place: Place, findings: Findings) -> None:
         """Turn what is wrong with bytes that are no record into findings."""
-        self._last = None if gap.damage else place
         for note in gap.damage:
             self._add(note, place, findings)
 
-    def on_record(self, seen: Seen, findings: Findings) -> None:
+    def on_odd(self, seen: Seen, findings: Findings) -> None:
         """Turn what was noted about a record, or is odd inside its line, into findings."""
-        self._last = seen.node
-        if seen.plain:
-            return
         record = seen.record
         for note in record.notes:
             if note.id not in _OF_GAPS:
@@ -208,11 +201,13 @@ class Watch:
 
     def look(self, evidence: Evidence) -> None:
         """Say whether the last line was left open; a cut-off one was noted already."""
+        nodes, gaps = evidence.transcript.nodes, evidence.transcript.gaps
         source = evidence.transcript.source
-        if self._last is None or source.read(source.size - 1, 1) == b"\n":
+        if not nodes or source.read(source.size - 1, 1) == b"\n":
             return
-        place = evidence.place(self._last) if isinstance(self._last, Node) else self._last
-        evidence.findings.add(_RULES["line.no-newline"], place)
+        if gaps and gaps[-1].damage and gaps[-1].offset > nodes[-1].offset:
+            return
+        evidence.note(_RULES["line.no-newline"], nodes[-1])
 
     def _add(self, note: Damage, place: Place, findings: Findings) -> None:
         rule = _RULES[note.id]

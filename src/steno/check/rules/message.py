@@ -126,6 +126,8 @@ _SUBSTANCE: Final = 2
 class Watch:
     """Looks into every message of one file."""
 
+    TYPES: Final = _ROLES
+
     def __init__(self) -> None:
         self._nameless: list[tuple[Place, int]] = []
         self._weights: dict[str, int] = {}
@@ -136,8 +138,6 @@ class Watch:
 
     def on_record(self, seen: Seen, findings: Findings) -> None:
         """Look at one message and its blocks."""
-        if seen.node.type not in _ROLES:
-            return
         message = seen.message
         # A message with a role is the API's own; to ask for the dialect costs more.
         if message is not None and ("role" in message or seen.dialect == "claude"):

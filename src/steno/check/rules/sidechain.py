@@ -57,6 +57,8 @@ _START: Final = Place(1, Span(0, 0))
 class Watch:
     """Looks for the marks of sub-agents in one file, and for the names of their files."""
 
+    TYPES: Final = frozenset(("user",))
+
     def __init__(self) -> None:
         self._named: list[tuple[Node, str]] = []
         """The results that say which sub-agent they come from."""

@@ -83,6 +83,7 @@ RULES: Final[tuple[Rule, ...]] = (
     INPUT,
     DUPLICATE_USE,
 )
+TYPES: Final = frozenset(("assistant",))
 
 
 def on_record(seen: Seen, findings: Findings) -> None:

@@ -45,6 +45,8 @@ _SYNTHETIC: Final = "<synthetic>"
 class Watch:
     """Follows the figures of one file's responses."""
 
+    TYPES: Final = frozenset(("assistant",))
+
     def __init__(self) -> None:
         self._figures: dict[str, tuple[int, ...]] = {}
         self._odd: set[str] = set()
@@ -54,7 +56,7 @@ class Watch:
     def on_record(self, seen: Seen, findings: Findings) -> None:
         """Compare the figures of a line with those of the same response before it."""
         node = seen.node
-        if node.type != "assistant" or not node.has_message or node.model == _SYNTHETIC:
+        if not node.has_message or node.model == _SYNTHETIC:
             return
         message = seen.message or {}
         usage = as_object(message.get("usage"))
