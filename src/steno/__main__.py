@@ -11,8 +11,10 @@ def main() -> None:
 
         _say(f"steno {__version__}\n")
         return
-    from steno.cli.main import run
-
+    try:
+        from steno.cli.main import run
+    except KeyboardInterrupt:
+        os._exit(130)  # nothing has begun, so there is nothing to say or to tidy
     run()
 
 

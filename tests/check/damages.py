@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from tests.builders import Session, session, text, thinking, tool
+from tests.builders import Session, image, png, session, text, thinking, tool
 
 __all__ = ["damages", "story"]
 
@@ -15,14 +15,24 @@ _Lines = list[bytes]
 
 
 def story(version: str) -> Session:
-    """Return a session with everything a resume goes by: tools, a rewind, a compaction."""
+    """Return a session with everything a resume goes by.
+
+    Tools, a sub-agent's call, an image, a compaction, and a rewind; newer generations say in a
+    `last-prompt` record where they went on.
+    """
     made = session(version, seed="repair")
-    made.user("Where is the gauge?")
+    made.user("Is there a gauge?").assistant("There is.").done().compact("A gauge was found.")
+    made.user([text("Where is it?"), image(png([[(0, 0, 0)]]))])
     made.assistant(thinking("Look."), text("I look."), tool("Read", file_path=_FILE))
     made.result("x = 1\n" * 700).assistant("In a.py.").done()
     made.user("Plot it.")
     made.assistant(tool("Bash", command="plot"), tool("Grep", pattern="x"))
-    made.results("plotted", "a.py: x").assistant("Plotted.").done()
+    made.results("plotted", "a.py: x")
+    ask = tool(made.gen.agent_tool, description="Look", prompt="Look", subagent_type="Explore")
+    made.assistant(ask).agent(lambda agent: agent.assistant("All is well."))
+    made.assistant("Plotted.").done()
+    made.user("Print it.").assistant("No printer.").done()
+    made.rewind(len(made.prompts) - 1)
     return made.user("And now?").assistant(text("That is all.")).done()
 
 

@@ -121,11 +121,38 @@ def test_what_gone_sessions_left_is_found(home: Path) -> None:
     put(path.parent / GONE / "tool-results" / "toolu_1.txt", b"12345")
     put(home / "file-history" / GONE / "0123456789abcdef@v1")
     put(home / "tasks" / GONE / "1.json")
-    put(home / "todos" / f"{GONE}-agent-{GONE}.json")
+    put(home / "todos" / f"{GONE}-agent-{GONE}.json", b"[1]")
     left = look(home).leftovers
     assert {each.kind for each in left} == {"session", "file-history", "tasks", "todos"}
     assert {each.session_id for each in left} == {GONE}
     assert left[0].size == 5
+
+
+def test_a_list_without_items_is_no_leftover(home: Path) -> None:
+    put(home / "todos" / f"{GONE}-agent-{GONE}.json", b"[]")
+    assert look(home).leftovers == []
+
+
+def test_a_file_without_a_conversation_is_not_broken(home: Path) -> None:
+    (path,) = home.rglob("*.jsonl")
+    title = put(
+        path.with_name(f"{GONE}.jsonl"), b'{"type":"summary","summary":"S","leafUuid":""}\n'
+    )
+    age(title, 0)
+    found = look(home)
+    assert [each.path for each in found.empty] == [str(title)]
+    assert found.broken == []
+    assert found.healthy
+    assert (found.sessions, found.sound) == (1, 1)
+
+
+def test_a_conversation_that_was_torn_to_pieces_is_broken_beyond_repair(home: Path) -> None:
+    (path,) = home.rglob("*.jsonl")
+    path.write_bytes(path.read_bytes()[:100])
+    found = look(home)
+    assert found.empty == []
+    (broken,) = found.broken
+    assert not broken.mendable
 
 
 def test_what_belongs_to_a_session_is_no_leftover(home: Path) -> None:

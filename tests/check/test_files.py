@@ -202,3 +202,18 @@ def test_a_severity_that_is_none_is_refused() -> None:
     with pytest.raises(BadRequest, match="fatal") as refused:
         make_policy(severity={"line.torn": "fatal"})
     assert "error, warning, info" in refused.value.hint
+
+
+def test_a_session_is_judged_alone_as_it_is_beside_others(config: WriteConfig) -> None:
+    made = session(seed="odd").user("Q").assistant("A")
+    folder = config(made)
+    (path,) = folder.rglob("*.jsonl")
+    block = b'{"type":"text","text":"A"}'
+    assert block in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(block, b'{"type":"hologram"}'))
+    (alone,) = reports_of(folder)
+    assert alone.newest is not None
+    assert alone.newest.rejected.startswith("message.unknown-block")
+    beside = {each.path: each for each in reports_of(config(talk()))}
+    assert len(beside) == 2
+    assert beside[alone.path].verdicts == alone.verdicts

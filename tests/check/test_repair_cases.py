@@ -14,7 +14,7 @@ from steno.session.resume.clients import LATEST
 from steno.session.resume.replay import as_resumed
 from steno.session.resume.rules import breaches
 
-NOTHING: Final = ("empty_file", "only_summary", "all_sidechain", "drop_message")
+NOTHING: Final = ("empty_file", "only_summary", "drop_message")
 FUZZED: Final = 400
 
 

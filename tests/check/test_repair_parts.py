@@ -2,16 +2,18 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.builders import VERSIONS, Session, session, tool
+from tests.builders import VERSIONS, Session, session, text, tool
 from tests.builders.everything import everything
 
 from steno.check.repair.job import Job, Wish, mend
 from steno.check.repair.parts import sessions_in
 from steno.errors import NotFound
+from steno.format.encode import encode_line
 from steno.format.source import BytesSource
-from steno.session.resume.clients import CLIENTS, client_for
+from steno.session.resume.clients import CLIENTS, Client, client_for
 from steno.session.resume.replay import as_resumed
 from steno.session.transcript import load
 from steno.store.workbench import Workbench
@@ -55,6 +57,40 @@ def test_the_last_record_leaves_all_as_it_is() -> None:
     made = talk()
     job, data = mended(made.bytes(), Wish(until=made.records()[-1]["uuid"]))
     assert (job.edits, data) == ([], made.bytes())
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.version)
+def test_a_session_ends_with_the_record_even_if_another_branch_was_named_before(
+    client: Client,
+) -> None:
+    made = session(seed="branch").user("One?").assistant("One.").user("Two?").assistant("Two.")
+    first = made.records()
+    marker: dict[str, Any] = {"type": "last-prompt", "leafUuid": first[-1]["uuid"]}
+    marker |= {"explicit": True, "sessionId": made.session_id}
+    made.rewind(1).user("Other?").assistant("Other.").user("More?").assistant("More.")
+    records = [*first, marker, *made.records()[len(first) :]]
+    until = next(
+        each["uuid"]
+        for each in records
+        if each["type"] == "assistant" and each["message"]["content"] == [text("Other.")]
+    )
+    data = b"".join(map(encode_line, records))
+    job, mended_data = mended(data, Wish(until=until, client=client))
+    sent = json.dumps(as_resumed(load(BytesSource(mended_data)), client))
+    assert "Other." in sent
+    assert "Two." not in sent
+    assert "More?" not in sent
+    assert job.proven
+
+
+def test_a_repair_that_does_not_end_with_the_record_is_not_proven() -> None:
+    made = session(seed="wayward").user("One?").assistant("One.").user("Two?").assistant("Two.")
+    records = made.records()
+    records[-1]["message"]["content"] = []
+    data = b"".join(map(encode_line, records))
+    job, _ = mended(data, Wish(until=records[-1]["uuid"]))
+    assert job.after.wayward
+    assert not job.proven
 
 
 def test_a_record_that_is_not_there_is_refused() -> None:
@@ -135,10 +171,47 @@ def test_slimming_says_what_it_saved() -> None:
     made.result("y\n" * 5000).assistant("All.")
     job = check_slim(made.bytes())
     (edit,) = job.edits
-    assert edit.what == "leave out the client's own copies of what tools gave back (1)"
+    assert (
+        edit.what == "leave out the client's own copies of what tools gave back (1; 14,972 bytes)"
+    )
     assert job.lost == ["the client's own copies of what tools gave back (1)"]
     assert job.before.size - job.after.size > 9000
     assert "y\\ny\\n" in json.dumps(as_resumed(load(job.source), CLIENTS[-1]))
+
+
+def test_slimming_keeps_text_that_stands_nowhere_else() -> None:
+    long = "".join(f"only here {number}\n" for number in range(300))
+    made = session(seed="slim").user("All?").assistant(tool("Bash", command="yes"))
+    records = made.result("done").assistant("All.").records()
+    (result,) = [each for each in records if "toolUseResult" in each]
+    result["toolUseResult"] = {"stdout": long, "content": long[:1500], "file": {"content": long}}
+    data = b"".join(map(encode_line, records))
+    job = check_slim(data)
+    kept = json.dumps([record_of(line) for line in b"".join(job.chunks()).splitlines()])
+    assert json.dumps(long)[1:-1] in kept
+    (edit,) = job.edits
+    assert "copies" in edit.what
+    after = next(
+        r for r in map(record_of, b"".join(job.chunks()).splitlines()) if "toolUseResult" in r
+    )
+    assert after["toolUseResult"]["stdout"] == long
+    assert after["toolUseResult"]["content"] == long[:1500]
+    assert after["toolUseResult"]["file"]["content"] == "[4,090 characters left out]"
+
+
+def test_slimming_cuts_a_file_that_the_message_shows_with_line_numbers() -> None:
+    lines = [f"gauge_{number} = {number}" for number in range(200)]
+    made = session(seed="slim").user("All?").assistant(tool("Read", file_path="/a.py"))
+    records = made.result("\n".join(lines)).assistant("All.").records()
+    (result,) = [each for each in records if "toolUseResult" in each]
+    result["toolUseResult"] = {"type": "text", "file": {"content": "\n".join(lines) + "\n"}}
+    job = check_slim(b"".join(map(encode_line, records)))
+    assert "characters left out" in b"".join(job.chunks()).decode()
+    assert "gauge_199" in json.dumps(as_resumed(load(job.source), CLIENTS[-1]))
+
+
+def record_of(line: bytes) -> dict[str, Any]:
+    return json.loads(line)
 
 
 # A sub-agent's own file

@@ -1,9 +1,13 @@
 """Rules about parents."""
 
+import re
+
 import pytest
 from tests.builders import VERSIONS, Session, session, tool
 from tests.builders.everything import everything
-from tests.check.looked import ids, joined, look, messages
+from tests.check.looked import bad, ids, joined, look, messages
+
+from steno.session.resume.clients import LATEST
 
 GHOST = "99999999-0000-4000-8000-000000000009"
 
@@ -142,3 +146,28 @@ def test_a_long_chain_is_followed_without_recursion() -> None:
     for number in range(1500):
         made.user(f"Q{number}")
     assert chain(made.retarget(0, GHOST)) == [("dangling", "warning", 1)]
+
+
+def test_what_the_newest_client_bridges_is_not_out_of_reach() -> None:
+    """It takes the nearest record for the parent of a result whose call has no id."""
+    made = session().turn("One.", "First.").user("Two.")
+    made.assistant(tool("Bash", command="a"), tool("Grep", pattern="b"))
+    lines = made.results("R1", "R2").assistant("Second.").lines()
+    lines[3] = lines[3].replace(b'"uuid"', b'"formerly"')
+    found = look(joined(*lines))
+    assert found.graph.unreachable
+    assert found.graph.lost(LATEST) == []
+    assert messages(found, "chain.unreachable") == []
+    assert "fields.no-uuid" in bad(found)
+
+
+@pytest.mark.parametrize("at", range(1, 8))
+def test_what_is_lost_and_what_is_loaded_add_up(at: int) -> None:
+    made = session().turn("One.", "First.").wait(60).turn("Two.", "Second.").wait(60)
+    made.turn("Three.", "Third.").wait(60).turn("Four.", "Fourth.")
+    found = look(made.retarget(at, GHOST))
+    for said in messages(found, "chain.unreachable"):
+        figures = re.fullmatch(r"(\d+) of (\d+) .* would load (\d+), \d+ %", said)
+        assert figures is not None
+        lost, there, loaded = map(int, figures.groups())
+        assert lost + loaded == there

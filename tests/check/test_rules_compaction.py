@@ -4,6 +4,13 @@ import pytest
 from tests.builders import VERSIONS, Session, session
 from tests.check.looked import ids, joined, look, messages
 
+from steno.check.compacted import unsummed
+from steno.check.graph import Graph
+from steno.format.encode import encode
+from steno.format.source import BytesSource
+from steno.session.nodes import Node
+from steno.session.transcript import load
+
 
 def compacted(version: str = "2.1.42") -> Session:
     made = session(version).user("Q1").assistant("A1").compact("All of it.", trigger="auto")
@@ -72,3 +79,35 @@ def test_a_logical_parent_that_is_not_there_is_told() -> None:
         b'"logicalParentUuid":"99999999-0000-4000-8000-000000000009',
     )
     assert [each[:2] for each in ids(look(data), "compaction")] == [("logical-parent", "info")]
+
+
+def many(boundaries: int) -> Graph:
+    """Return a file of nothing but boundaries, each off the chain, and one title behind them."""
+    lines = [
+        encode(
+            {"type": "system", "subtype": "compact_boundary", "uuid": f"b{at}"}
+            | {"parentUuid": None, "logicalParentUuid": "gone"}
+        )
+        for at in range(boundaries)
+    ]
+    return Graph(load(BytesSource(joined(*lines, *session().user("Q").assistant("A").lines()))))
+
+
+def test_many_boundaries_are_looked_at_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked of each node does not grow with the number of boundaries."""
+
+    def steps(boundaries: int) -> int:
+        graph = many(boundaries)
+        asked = 0
+
+        def count(_node: Node) -> bool:
+            nonlocal asked
+            asked += 1
+            return _node.type in ("user", "assistant")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Node, "is_message", property(count))
+            assert len(list(unsummed(graph))) == boundaries
+        return asked
+
+    assert steps(400) < 2.5 * steps(200)

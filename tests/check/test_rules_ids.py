@@ -78,10 +78,23 @@ def test_records_of_two_sessions_are_told() -> None:
     made = plain()
     lines = made.lines()
     lines[0] = lines[0].replace(made.session_id.encode(), NAME.encode())
-    assert ids(look(joined(*lines), made.session_id), "ids") == [("several-sessions", "info", 3)]
+    assert ids(look(joined(*lines), made.session_id), "ids") == [("several-sessions", "info", 2)]
 
 
 def test_records_without_a_session_are_sound() -> None:
     made = plain()
     data = made.bytes().replace(b'"sessionId"', b'"formerly"')
     assert ids(look(data), "ids") == []
+
+
+def test_a_single_record_of_another_session_is_told_wherever_it_stands() -> None:
+    made = session().turn("One.", "First.").turn("Two.", "Second.").turn("Three.", "Third.")
+    lines = made.lines()
+    lines[1] = lines[1].replace(made.session_id.encode(), NAME.encode())
+    found = look(joined(*lines), made.session_id)
+    assert ids(found, "ids") == [("several-sessions", "info", 2)]
+    lines[3] = lines[3].replace(made.session_id.encode(), NAME[::-1].encode())
+    found = look(joined(*lines), made.session_id)
+    assert messages(found, "ids.several-sessions") == [
+        f"records name {made.session_id!r}, {NAME!r} and 1 more"
+    ]

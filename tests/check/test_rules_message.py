@@ -78,6 +78,13 @@ def test_thinking_without_a_signature_is_an_error() -> None:
     assert named(changed(made, unsign), "message") == [("unsigned-thinking", "error")]
 
 
+@pytest.mark.parametrize("odd", [{"thinking": 5}, {"signature": 7}, {"signature": ""}])
+def test_thinking_and_its_signature_are_text(odd: dict[str, Any]) -> None:
+    made = session().user("One.").assistant(thinking("Hm."), text("First."))
+    data = changed(made, lambda records: records[1]["message"]["content"][0].update(odd))
+    assert named(data, "message") == [("unsigned-thinking", "error")]
+
+
 def test_a_response_of_nothing_but_thinking_is_a_warning() -> None:
     made = session().user("One.").assistant(thinking("Hm."))
     assert named(made, "message") == [("thinking-only", "warning")]

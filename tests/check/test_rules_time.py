@@ -83,3 +83,8 @@ def test_more_than_a_minute_back_is_an_info() -> None:
     (finding,) = found(shifted(61), "time")
     assert (finding.id, finding.severity) == ("time.backwards", "info")
     assert finding.message == "the clock went back by 61 seconds"
+
+
+@pytest.mark.parametrize("stamp", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_time_beyond_the_calendar_is_no_time(stamp: str) -> None:
+    assert named(stamped(stamp), "time") == [("not-iso", "warning")]

@@ -219,5 +219,34 @@ def said(data: bytes, name: str) -> list[str]:
 def test_without_a_replay_the_findings_say_what_the_api_would_refuse() -> None:
     made = session().user("Q").assistant(thinking("T"), "A").user("Q2").assistant("A2")
     data = made.bytes().replace(b'"signature":"', b'"formerly":"')
-    found = verdicts(look(data), replay=False)
+    found = verdicts(look(data), replayed=0)
     assert {each.rejected.partition(":")[0] for each in found} == {"message.unsigned-thinking"}
+
+
+BLOCK = b'{"type":"text","text":"A"}'
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "rule"),
+    [
+        (BLOCK, b'{"type":"hologram"}', "message.unknown-block"),
+        (b'"content":"Q"', b'"content":"  "', "message.empty-text"),
+        (b'"input":{"command":"a"}', b'"input":"a"', "tools.input"),
+    ],
+)
+def test_findings_and_a_replay_come_to_the_same(before: bytes, behind: bytes, rule: str) -> None:
+    made = session().user("Q").assistant("A").user("Q2").assistant(tool("Bash", command="a"))
+    data = made.result("R").assistant("A2").bytes()
+    assert before in data
+    evidence = look(data.replace(before, behind, 1))
+    short, long = verdicts(evidence, replayed=0), verdicts(evidence)
+    assert {each.rejected.partition(":")[0] for each in short} == {rule}
+    assert [each.words for each in short] == [each.words for each in long]
+
+
+def test_empty_answers_are_left_out_not_refused() -> None:
+    data = session().user("Q").assistant("A").user("Q2").assistant("A2").bytes()
+    evidence = look(data.replace(BLOCK, b'{"type":"text","text":""}', 1))
+    assert evidence.findings.counts["message.empty-text", "error"] == 1
+    assert not verdicts(evidence, replayed=0)[-1].rejected
+    assert not verdicts(evidence)[-1].rejected

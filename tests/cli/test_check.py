@@ -11,7 +11,9 @@ from tests.cli.test_bad_input import complains
 from tests.conftest import WriteConfig
 
 from steno.check.checkup import RULES
+from steno.cli.screen import Screen
 from steno.demo.write import DemoReport
+from steno.safe.terminal import width
 from steno.store.places import demo_dir, steno_home
 
 EVIL = "\x1b]0;pwned\x07\x1b[2J\u202egnp.exe"
@@ -203,7 +205,7 @@ def test_rules_can_be_silenced_by_option_and_by_file(steno: Steno, config: Write
     assert steno("check", "--fail-on", "error").code == 0
     config_file('[check]\nsilence = ["line.*"]\n')
     ran = steno("check")
-    assert (ran.code, ran.lines) == (0, ["1 session, sound"])
+    assert (ran.code, ran.lines) == (0, ["1 session, sound (1 finding silenced)"])
 
 
 def test_an_option_counts_more_than_the_file(steno: Steno, config: WriteConfig) -> None:
@@ -321,3 +323,62 @@ def test_checking_changes_nothing(steno: Steno, demo: DemoReport) -> None:
 
 def files_of(folder: str) -> list[Path]:
     return [path for path in Path(folder).rglob("*") if path.is_file()]
+
+
+def test_what_to_do_next_is_called_as_steno_was(
+    steno: Steno, config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shell may not find it by its name."""
+    offered: list[str] = []
+
+    def offer(_: Screen, steps: list[str]) -> None:
+        offered.extend(steps)
+
+    monkeypatch.setattr(Screen, "next_steps", offer)
+    monkeypatch.setattr(sys, "argv", [".venv/bin/steno"])
+    monkeypatch.setenv("PATH", "")
+    made = session(seed="odd").turn("One.", "First.").side({"type": "zzz"})
+    made = made.turn("Two.", "Second.").torn_tail()
+    config(made)
+    assert ".venv/bin/steno repair" in steno("doctor").out
+    ran = steno("check", "--no-pager")
+    assert "`.venv/bin/steno repair` takes the fragment out" in ran.out
+    assert "`.venv/bin/steno repair`" in steno("check", "--explain", "line.glued").out
+    assert "`.venv/bin/steno check --rules`" in steno("check", "--explain", "line.*").err
+    assert steno("drift").code == 1
+    assert len(offered) == 4
+    assert all(step.startswith(".venv/bin/steno ") for step in offered)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are text there")
+def test_a_name_that_is_not_utf_8_can_be_told_to_programs(steno: Steno, tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"bad\xff.jsonl")
+    path.write_bytes(talk().torn_tail().bytes())
+    assert steno("check", path, "--json").json["files"][0]["name"] == "bad\ufffd"
+    assert steno("check", path, "--sarif").json["version"] == "2.1.0"
+
+
+@pytest.mark.parametrize("arguments", [("check", "--all"), ("repair", "--dry-run")])
+def test_a_narrow_screen_holds_every_line(
+    steno: Steno, demo: DemoReport, arguments: tuple[str, ...]
+) -> None:
+    assert demo
+    ran = steno(*arguments, "--demo", "c6a6", "--width", 40)
+    assert ran.lines
+    assert max(width(line) for line in ran.lines) <= 40
+    assert "lines 1 to 13 are" in " ".join(ran.out.split())
+
+
+def test_nothing_to_resume_is_nothing_to_repair(
+    steno: Steno, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def tell(_: Screen, steps: list[str]) -> None:
+        told.extend(steps)
+
+    monkeypatch.setattr(Screen, "next_steps", tell)
+    path = tmp_path / "00000000-0000-4000-8000-000000000001.jsonl"
+    path.write_bytes(b"")
+    assert steno("check", path).code == 1
+    assert told == []

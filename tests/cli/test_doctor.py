@@ -10,6 +10,7 @@ from tests.cli.conftest import Steno
 from tests.cli.test_bad_input import complains
 from tests.conftest import NOW, WriteConfig
 
+from steno.safe.terminal import width
 from steno.store.clock import moment
 
 GONE = "99999999-0000-4000-8000-000000000000"
@@ -86,6 +87,58 @@ def test_leftovers_and_copies_are_listed(steno: Steno, config: WriteConfig) -> N
     assert f"rm -r {left.parent}" in ran.out
     assert "1 session there more than once" in ran.out
     assert str(copy) in ran.out
+    assert f"rm {path}" not in ran.out
+    assert f"rm {copy}" not in ran.out
+
+
+def test_of_copies_only_the_one_that_no_client_resumes_may_go(
+    steno: Steno, config: WriteConfig
+) -> None:
+    folder = config(talk())
+    (path,) = folder.rglob("*.jsonl")
+    for name in ("aaa", "zzz"):
+        copy = folder / "projects" / path.parent.name / name / path.name
+        copy.parent.mkdir(parents=True)
+        copy.write_bytes(path.read_bytes())
+        touch(folder)
+        out = steno("doctor", "--width", 300).out
+        assert f"rm {copy}" in out
+        assert f"rm {path}" not in out
+        copy.unlink()
+
+
+def test_several_leftovers_are_not_one_command(steno: Steno, config: WriteConfig) -> None:
+    folder = config(talk())
+    touch(folder)
+    for top in ("tasks", "file-history"):
+        (folder / top / GONE).mkdir(parents=True)
+    out = steno("doctor", "--width", 300).out
+    assert "2 leftovers" in out
+    assert "all of these can be deleted, the first with rm -r " in out
+
+
+def test_files_without_a_conversation_are_no_reason_to_act(
+    steno: Steno, config: WriteConfig
+) -> None:
+    folder = config(talk())
+    (path,) = folder.rglob("*.jsonl")
+    path.with_name(f"{GONE}.jsonl").write_bytes(b"")
+    touch(folder)
+    ran = steno("doctor")
+    assert ran.code == 0
+    assert ran.lines[0].startswith("✓ Everything looks sound: 1 session")
+    assert ran.lines[1] == "1 file without a conversation"
+    assert len(steno("doctor", "--json").json["empty"]) == 1
+
+
+def test_a_narrow_screen_holds_every_line(steno: Steno, config: WriteConfig) -> None:
+    folder = config(talk().torn_tail())
+    touch(folder, 40)
+    (folder / "file-history" / GONE).mkdir(parents=True)
+    ran = steno("doctor", "--width", 40)
+    # Commands stay in one piece.
+    assert all(width(line) <= 40 for line in ran.lines if "rm -r" not in line)
+    assert "messages lost" in ran.out or "1 error" in ran.out
 
 
 def test_json_has_every_section(steno: Steno, config: WriteConfig) -> None:

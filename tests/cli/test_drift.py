@@ -136,7 +136,7 @@ def test_only_what_newer_clients_wrote_can_be_asked_for(steno: Steno, tmp_path: 
     path = file_with(tmp_path)
     assert steno("drift", path, "--since-version", "2.1.325").code == 1
     ran = steno("drift", path, "--since-version", "2.1.326")
-    assert (ran.code, ran.out[:22]) == (0, "No drift in 0 records ")
+    assert (ran.code, ran.out[:22]) == (0, "No record of 2.1.326 o")
 
 
 def test_what_is_learned_makes_drift_silent(steno: Steno, tmp_path: Path) -> None:
@@ -195,6 +195,41 @@ def test_a_folder_without_sessions_is_no_clean_bill(steno: Steno, tmp_path: Path
     assert (ran.code, ran.out) == (1, "")
 
 
+def test_a_machine_without_sessions_is_no_trouble(steno: Steno, tmp_path: Path) -> None:
+    ran = steno("drift")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("Nothing to compare: no session here.")
+    assert steno("drift", "--root", tmp_path).code == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders")
+def test_a_pipe_among_sessions_ends_in_3_and_the_rest_is_compared(
+    steno: Steno, config: WriteConfig
+) -> None:
+    folder = config(asked())
+    os.mkfifo(folder / "projects" / "00000000-0000-4000-8000-00000000000f.jsonl")
+    ran = steno("drift")
+    assert ran.code == 3
+    assert "0000000f.jsonl: a pipe" in ran.err
+    assert ran.out.startswith("No drift in 2 records of ")
+    ran = steno("drift", folder, folder / "gone.jsonl")
+    assert ran.code == 3
+    assert "2 paths could not be read" in ran.err
+    assert ran.out.startswith("No drift in 2 records of ")
+
+
+def test_a_catalogue_that_is_not_there_is_called_one(steno: Steno, tmp_path: Path) -> None:
+    ran = steno("drift", file_with(tmp_path), "--catalogue", tmp_path / "gone.json")
+    assert "cannot read the catalogue" in ran.err
+    assert "steno ls" not in ran.err
+    assert "catalogue" in steno("drift", file_with(tmp_path), "--catalogue", tmp_path).err
+
+
+def test_a_client_beyond_the_known_is_said_to_be(steno: Steno, tmp_path: Path) -> None:
+    ran = steno("drift", file_with(tmp_path), "--as-of", "9.9.9")
+    assert "; of 9.9.9 nothing is known." in " ".join(ran.out.split())
+
+
 def test_a_session_that_cannot_be_read_is_no_clean_bill(
     steno: Steno, config: WriteConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +247,10 @@ def test_a_session_that_cannot_be_read_is_no_clean_bill(
     assert ran.code == 3
     assert "1 path could not be read" in ran.err
     assert ran.out.startswith("No drift in 2 records of ")
+    file_with(folder / "projects" / "p")
+    ran = steno("drift", folder)
+    assert ran.code == 3
+    assert "zzz" in ran.out
 
 
 def test_what_drifts_can_still_be_read(steno: Steno, tmp_path: Path) -> None:
@@ -271,3 +310,21 @@ def test_the_nightly_job_of_the_docs_fails_on_drift_and_leaves_a_patch(
     if drifting:
         assert "zzz" in patch.read_text()
     assert not list(tmp_path.glob("tmp.*"))
+
+
+def test_nothing_that_may_be_a_secret_is_told(steno: Steno, tmp_path: Path) -> None:
+    token = "sk-" + "ant-api03-" + "Zq7"
+    made = session().user("Which port?").assistant(text("It is 8080.")).records()
+    made[0][token] = {token: token}
+    made[0]["permissionMode"] = token
+    made[1]["message"]["stop_reason"] = "Opensesame"
+    made[1]["message"]["content"].append({"type": token})
+    made[1]["message"]["content"].append({"type": "tool_use", "name": token, "input": {token: 1}})
+    made.append({"type": token, token: token, "version": f"2.1.325-{token}"})
+    path = tmp_path / "odd.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in made))
+    for options in ([], ["--json"], ["--learn"]):
+        ran = steno("drift", path, "--width", 400, *options)
+        assert ran.code == 1
+        for secret in (token, "Zq7", "Opensesame"):
+            assert secret not in ran.out

@@ -1,6 +1,6 @@
 """Short names: long enough to be the only one, and safe to type."""
 
-from steno.cli.names import Names, argument
+from steno.cli.names import Names, argument, encodable
 
 ONE = "/x/abcd1111-0000-4000-8000-000000000000.jsonl"
 TWO = "/x/abcd1122-0000-4000-8000-000000000000.jsonl"
@@ -29,3 +29,10 @@ def test_arguments_are_quoted_or_not_offered() -> None:
     assert argument("a b") == "'a b'"
     assert argument("-x") == "./-x"
     assert argument("a\x1b[2J") is None
+    assert argument("a\nb") is None
+    assert argument("a\udcff") is None
+
+
+def test_whatever_quotes_a_name_can_be_written_as_json() -> None:
+    said = encodable({"a": ["b\udcff", {"c": ("é", 1, None)}], "d": "\ud83d!"})
+    assert said == {"a": ["b\ufffd", {"c": ["é", 1, None]}], "d": "\ufffd!"}

@@ -1,6 +1,7 @@
 """`steno repair`: what it writes and where, what it says, what it refuses."""
 
 import hashlib
+import json
 import os
 import stat
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.cli.conftest import Steno
 from tests.conftest import WriteConfig
 
 from steno.demo.write import DemoReport
+from steno.format.paths import is_uuid
 
 TORN = b'{"type":"user","mess'
 
@@ -140,6 +142,78 @@ def test_a_file_without_a_conversation_is_left_alone(
     assert "there is no conversation in this file to resume" in ran.out
     assert tree(path.parents[2]) == before
     assert not (tmp_path / "new.jsonl").exists()
+
+
+@pytest.mark.parametrize("how", [(), ("--in-place",), ("--dry-run",)])
+def test_what_is_not_proven_to_resume_is_not_written(
+    steno: Steno, config: WriteConfig, how: tuple[str, ...]
+) -> None:
+    path = unprovable(config)
+    before = tree(path.parents[2])
+    ran = steno("repair", path.stem, "--until", until_of(path), *how)
+    assert ran.code == 1
+    assert "Nothing was written" in ran.out
+    assert "not proven to resume" in ran.out
+    assert "--until" in ran.out
+    assert tree(path.parents[2]) == before
+
+
+def test_what_is_not_proven_is_written_where_it_was_asked_for(
+    steno: Steno, config: WriteConfig, tmp_path: Path
+) -> None:
+    path = unprovable(config)
+    there = tmp_path / "half.jsonl"
+    ran = steno("repair", path.stem, "--until", until_of(path), "-o", there)
+    assert ran.code == 1
+    assert f"Written to {there}, but it is not proven to resume" in ran.out
+    assert there.exists()
+
+
+def unprovable(config: WriteConfig) -> Path:
+    """Write a session whose last record, where it is to end, says nothing and cannot stay."""
+    made = session(seed="unproven").user("One?").assistant("One.").user("Two?").assistant("Two.")
+    path = written(config, made)
+    *lines, last = path.read_bytes().splitlines(keepends=True)
+    record = json.loads(last)
+    record["message"]["content"] = []
+    path.write_bytes(b"".join([*lines, json.dumps(record).encode() + b"\n"]))
+    return path
+
+
+def until_of(path: Path) -> str:
+    return str(json.loads(path.read_bytes().splitlines()[-1])["uuid"])
+
+
+def test_a_session_under_a_name_that_no_client_takes_gets_another(
+    steno: Steno, config: WriteConfig
+) -> None:
+    path = written(config, session(seed="named").user("Well?").assistant("Well."))
+    odd = path.with_name("my-session.jsonl")
+    odd.write_bytes(path.read_bytes().replace(path.stem.encode(), b"my-session"))
+    path.unlink()
+    ran = steno("repair", odd)
+    assert ran.code == 0
+    (new,) = [each for each in odd.parent.glob("*.jsonl") if each != odd]
+    assert new.read_bytes() == odd.read_bytes()
+    assert f"claude --resume {new.stem}" in ran.out
+    assert is_uuid(new.stem)
+    ran = steno("repair", odd, "--in-place")
+    assert ran.code == 1
+
+
+def test_sub_agents_that_stay_with_the_original_are_told_of(
+    steno: Steno, config: WriteConfig
+) -> None:
+    path, made = broken(config)
+    folder = path.with_suffix("") / "subagents"
+    folder.mkdir(parents=True)
+    for name in ("agent-a1", "agent-a2"):
+        line = {"type": "user", "sessionId": made.session_id, "isSidechain": True, "agentId": "a1"}
+        (folder / f"{name}.jsonl").write_text(json.dumps({**line, "parentUuid": None}) + "\n")
+    ran = steno("repair", made.session_id)
+    assert ran.code == 0
+    assert "Its 2 sub-agents stay with the original; --in-place keeps them together." in ran.out
+    assert "sub-agents stay" not in steno("repair", made.session_id, "--in-place").out
 
 
 def test_a_session_that_a_client_is_at_work_on_is_refused(

@@ -113,6 +113,20 @@ def test_a_hole_of_zeros_is_crossed_without_holding_it() -> None:
     assert all(isinstance(piece, Gap) and len(piece.head) <= 4096 for piece in pieces[1:-1])
 
 
+@pytest.mark.parametrize("behind", [b"", b"\n", USER + b"\n", b"\n" + USER + b"\n", b'{"torn'])
+@pytest.mark.parametrize("size", [1, 4096, (1 << 20) - 48, 1 << 20, (3 << 20) + 5])
+def test_a_hole_of_zeros_is_one_gap_however_long(size: int, behind: bytes) -> None:
+    pieces = laid_out(MODE + b"\n" + bytes(size) + behind)
+    zeros = [
+        note
+        for piece in pieces
+        if isinstance(piece, Gap)
+        for note in piece.damage
+        if note.id == "line.nul-run"
+    ]
+    assert [(note.span.offset, note.span.length) for note in zeros] == [(len(MODE) + 1, size)]
+
+
 def test_inner_objects_of_a_torn_record_are_not_taken_for_records() -> None:
     inner = {"type": "user", "uuid": "x", "message": {"role": "user", "content": "hi"}}
     outer = encode({"type": "progress", "sessionId": "s", "data": {"message": inner}})

@@ -1,6 +1,6 @@
 """A record's views: what is in the bytes, typed, and never an exception."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from tests.builders import image, png, session, text, thinking, tool
@@ -144,3 +144,29 @@ def test_content_may_hold_blocks_of_unknown_types_beside_known_ones() -> None:
     assert message is not None
     assert message.content == (UnknownBlock("zzz", {"type": "zzz"}), Text("hi"))
     assert message.blocks == message.content
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        "0001-01-01T00:00:00+14:00",
+        "0001-01-01T00:00:00Z",
+        "9999-12-31T23:59:59-14:00",
+        "9999-12-31T23:59:59.999Z",
+        -62_135_596_800,
+        253_402_300_799_000,
+        float("inf"),
+        float("nan"),
+    ],
+)
+def test_a_moment_that_some_zone_cannot_tell_is_none(stamp: str | float) -> None:
+    assert read_time(stamp) is None
+
+
+@pytest.mark.parametrize("stamp", ["0001-01-04T00:00:00+14:00", "9999-12-28T23:59:59-14:00"])
+def test_every_moment_that_is_read_can_be_told_in_every_zone(stamp: str) -> None:
+    moment = read_time(stamp)
+    assert moment is not None
+    for hours in (-14, 14):
+        assert moment.astimezone(timezone(timedelta(hours=hours))) == moment
+    assert moment.utcoffset() == timedelta(0)

@@ -38,10 +38,14 @@ def missing_texts(data: bytes, done: Repaired, answer: Resumed, whole: bytes = b
 
     A repair names a record that it sets aside or removes, and says in words what it loses. What a
     client says about its own failures is never sent. `whole` is the file before it was damaged,
-    where that is known: then it says what the conversation was.
+    where that is known: then it says what the conversation was. To name much of a conversation is
+    no excuse for losing it.
     """
     transcript = load(BytesSource(whole or data))
     named = {edit.uuid for edit in done.edits if edit.lost or edit.action in _OUT}
+    messages = Graph(transcript).messages
+    if sum(node.uuid in named for node in messages) > max(_FEW, len(messages) * _SHARE):
+        named = set[str]()
     request = json.dumps(answer.messages or [], ensure_ascii=False)
     held = _held(data)
     return [
@@ -67,6 +71,9 @@ def _quoted(text: str) -> str:
 
 
 _OUT = ("remove", "set aside")
+_FEW = 3
+_SHARE = 0.4
+"""How many of the messages a repair may leave out and name: so many, or that part of them."""
 
 
 def _texts(transcript: Transcript, node: Node) -> list[str]:

@@ -15,7 +15,7 @@ from steno.session.resume.clients import LATEST
 from steno.session.resume.replay import as_resumed
 from steno.session.resume.rules import breaches
 
-_NOTHING = {"chain.empty", "sidechain.all"}
+_NOTHING = {"chain.empty"}
 
 
 def story(version: str) -> bytes:
@@ -28,7 +28,20 @@ def story(version: str) -> bytes:
 
 STORIES = {version: story(version) for version in VERSIONS}
 FIELDS = ("parentUuid", "uuid", "timestamp", "message", "type", "isSidechain", "sessionId")
-VALUES = st.sampled_from([None, "", 0, [], {}, True, "x", "bbbbbbbb-0000-4000-8000-00000000dead"])
+BLOCK_FIELDS = (
+    "type",
+    "id",
+    "tool_use_id",
+    "name",
+    "input",
+    "text",
+    "content",
+    "signature",
+    "source",
+)
+VALUES = st.sampled_from(
+    [None, "", 0, [], {}, True, "x", [5], {"type": []}, "bbbbbbbb-0000-4000-8000-00000000dead"]
+)
 
 
 @st.composite
@@ -38,7 +51,9 @@ def beaten(draw: st.DrawFn) -> bytes:
     for _ in range(draw(st.integers(1, 5))):
         lines = data.splitlines(keepends=True) or [b""]
         at = draw(st.integers(0, len(lines) - 1))
-        match draw(st.sampled_from(["cut", "drop", "copy", "move", "glue", "zero", "field"])):
+        match draw(
+            st.sampled_from(["cut", "drop", "copy", "move", "glue", "zero", "block", "field"])
+        ):
             case "cut":
                 lines[at] = lines[at][: draw(st.integers(0, len(lines[at])))]
             case "drop":
@@ -52,6 +67,8 @@ def beaten(draw: st.DrawFn) -> bytes:
                 lines[at] = lines[at].rstrip(b"\n")
             case "zero":
                 lines[at] = bytes(draw(st.integers(1, 300))) + lines[at]
+            case "block":
+                lines[at] = draw(dented(lines[at]))
             case _:
                 lines[at] = draw(changed(lines[at], lines))
         data = b"".join(lines)
@@ -67,6 +84,25 @@ def changed(draw: st.DrawFn, line: bytes, lines: list[bytes]) -> bytes:
     field = draw(st.sampled_from(FIELDS))
     named = (other or {}).get("uuid")
     record[field] = draw(st.one_of(VALUES, st.just(named)))
+    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+
+
+@st.composite
+def dented(draw: st.DrawFn, line: bytes) -> bytes:
+    """A message with one field of a block, or a block, or all of its content of another value."""
+    record = _read(line)
+    message = (record or {}).get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    if record is None or not isinstance(message, dict):
+        return line
+    blocks = content if isinstance(content, list) else []
+    at = draw(st.integers(-1, len(blocks) - 1))
+    if at < 0:
+        message["content"] = draw(VALUES)
+    elif isinstance(blocks[at], dict) and draw(st.booleans()):
+        blocks[at][draw(st.sampled_from(BLOCK_FIELDS))] = draw(VALUES)
+    else:
+        blocks[at] = draw(VALUES)
     return json.dumps(record, ensure_ascii=False).encode() + b"\n"
 
 

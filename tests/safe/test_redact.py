@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from steno.safe.redact import is_plain_name, plain_name, shape_of
+from steno.format.catalogue import catalogue
+from steno.safe.redact import is_plain_name, is_plain_value, masked, plain_name, shape_of
 
 
 @pytest.mark.parametrize(
@@ -49,3 +50,49 @@ def test_what_a_programmer_calls_things_is_a_plain_name(name: str) -> None:
 def test_anything_else_is_masked(name: str) -> None:
     assert not is_plain_name(name)
     assert plain_name(name).startswith('"')
+
+
+# Made up, and put together here so that nobody takes them for real ones.
+SECRETS = (
+    "sk-" + "ant-api03-" + "x",
+    "ghp" + "_" + "a" * 20,
+    "AKIA" + "X" * 12,
+    "eyJ" + "hbGciOi",
+    "toolu" + "_01Ab",
+    "b2e1c9d0-1111-4222-8333-444455556666",
+    "deadbeef42",
+    "x7Fq2LmNpR8sT1vW",
+    "card-4111111111111111",
+    "q" * 33,
+)
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_what_looks_like_a_key_or_an_id_is_masked(name: str) -> None:
+    assert not is_plain_name(name)
+    assert plain_name(name) == masked(name)
+    assert shape_of({name: 1}, known=name.__eq__) == f"{{{masked(name)[1:-1]}: 0}}"
+    assert not is_plain_value(name)
+
+
+def test_every_name_of_the_format_is_a_plain_one() -> None:
+    facts = catalogue()
+    names = [part for kind in facts.records for part in kind.split("/")]
+    names += [*facts.blocks, *(tool for tool in facts.tools if "*" not in tool), *facts.usage]
+    names += ["ephemeral_5m_input_tokens", "web_search_20250305", "base64EncodedContent"]
+    assert [name for name in names if not is_plain_name(name)] == []
+
+
+@pytest.mark.parametrize("value", ["end_turn", "acceptEdits", "compact-auto", "max_tokens", "v2"])
+def test_a_value_in_the_style_of_a_list_is_a_plain_one(value: str) -> None:
+    assert is_plain_value(value)
+
+
+@pytest.mark.parametrize("value", ["Ada", "ADA", "ada lovelace", "_x", "", "a" * 41, "adaL"])
+def test_any_other_value_is_none(value: str) -> None:
+    assert not is_plain_value(value)
+
+
+def test_a_list_of_capitals_has_values_with_one() -> None:
+    assert is_plain_value("PostToolUse", capital=True)
+    assert not is_plain_value("POST", capital=True)

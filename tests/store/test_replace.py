@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -144,11 +145,14 @@ def test_an_exchange_sweeps_first(path: Path) -> None:
 
 
 def test_a_new_file_gets_the_mode_of_the_one_it_was_made_from(path: Path) -> None:
+    os.utime(path, ns=(1, 2_000_000_000))
     new = path.with_name("new.jsonl")
     with Scratch(str(new)) as scratch:
         keep_new(scratch.write([NEW]), str(new), like=str(path))
     assert new.read_bytes() == NEW
     assert stat.S_IMODE(new.stat().st_mode) == 0o640
+    # Clients delete what is old: a new file must not be.
+    assert new.stat().st_mtime_ns > 2_000_000_000
     assert beside(path) == ["S.jsonl", "new.jsonl"]
 
 
@@ -399,6 +403,29 @@ def test_the_second_name_a_killed_run_gave_the_file_is_no_backup(path: Path) -> 
     assert backups(str(path)) == [f"{path}.before-repair"]
 
 
+# Writers that say nothing
+
+
+@pytest.mark.parametrize(
+    ("moment", "growing"),
+    [
+        ("2026-11-15T12:00:00Z", True),
+        ("2026-11-15T12:00:02.900Z", True),
+        ("2026-11-15T12:00:03.100Z", False),
+        ("2026-11-15T11:59:58Z", True),
+        ("2026-11-15T11:00:00Z", False),
+    ],
+)
+def test_a_file_that_was_written_a_moment_ago_may_still_grow(
+    path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, *, growing: bool
+) -> None:
+    """A clock that goes wrong by hours says nothing; one that is a little late does."""
+    at = int(datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp())
+    os.utime(path, (at, at))
+    monkeypatch.setenv("STENO_NOW", moment)
+    assert is_growing(str(path), identify(str(path))) is growing
+
+
 # Live clients
 
 
@@ -442,6 +469,7 @@ def test_the_remains_of_a_dead_client_or_of_another_session_do_not_matter(tmp_pa
     (tmp_path / "c" / "sessions" / "1.json").write_text('{"pid":1,"sessionId":"other"}')
     (tmp_path / "c" / "sessions" / "2.json").write_text(f'{{"pid":-1,"sessionId":"{SID}"}}')
     assert writer_of(str(made)) is None
+    os.utime(made, (1_000_000_000, 1_000_000_000))
     assert not is_growing(str(made), identify(str(made)))
     exchange(made)
     assert made.read_bytes() == NEW

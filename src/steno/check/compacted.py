@@ -1,7 +1,9 @@
 """What compactions left of a conversation: a summary, or only a boundary. For rules and repair."""
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -28,7 +30,10 @@ class Unsummed(msgspec.Struct, frozen=True):
 
 def boundaries(graph: Graph) -> list[Node]:
     """Return where the main conversation was compacted."""
-    return [node for node in graph.members if node.is_boundary and not node.sidechain]
+    # Few records have a subtype at all: asked first, it spares the rest a call.
+    return [
+        node for node in graph.members if node.subtype and node.is_boundary and not node.sidechain
+    ]
 
 
 def unsummed(graph: Graph) -> Iterator[Unsummed]:
@@ -38,15 +43,18 @@ def unsummed(graph: Graph) -> Iterator[Unsummed]:
     to take it for that.
     """
     found = boundaries(graph)
+    if not found:
+        return
     below: defaultdict[str, list[Node]] = defaultdict(list)
-    for node in graph.members if found else ():
+    for node in graph.members:
         if node.parent is not None:
             below[node.parent].append(node)
+    file = _File(graph)
     for boundary in found:
         if not _summed_up(boundary, below):
-            restart = _restart(graph, boundary)
-            matters = boundary is found[-1] and _goes_on(graph, boundary, restart)
-            yield Unsummed(boundary, _title(graph, boundary), restart, matters)
+            restart = file.restart(boundary)
+            matters = boundary is found[-1] and file.goes_on(boundary, restart)
+            yield Unsummed(boundary, file.title(boundary), restart, matters)
 
 
 def _summed_up(boundary: Node, below: dict[str, list[Node]]) -> bool:
@@ -61,30 +69,53 @@ def _summed_up(boundary: Node, below: dict[str, list[Node]]) -> bool:
     return False
 
 
-def _title(graph: Graph, boundary: Node) -> Node | None:
-    """Return the `summary` record that was written with a boundary."""
-    nodes = graph.transcript.nodes
-    near = nodes[max(0, boundary.index - _NEAR) : boundary.index + _NEAR + 1]
-    found = next((node for node in near if node.type == "summary"), None)
-    if found is not None or boundary.logical_parent is None:
-        return found
-    titles = (node for node in nodes if node.type == "summary")
-    leaf = boundary.logical_parent
-    return next((n for n in titles if graph.transcript.record(n).envelope.leaf_uuid == leaf), None)
+class _File:
+    """What has to be known of a whole file, looked up once however many boundaries it has."""
 
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
 
-def _restart(graph: Graph, boundary: Node) -> Node | None:
-    if any(node is boundary for node in graph.chain):
-        return None
-    behind = graph.transcript.nodes[boundary.index + 1 :]
-    first = next((node for node in behind if node.is_message and node.converses), None)
-    if first is None or first.parent is not None or not graph.matters(first):
-        return None
-    return first
+    def title(self, boundary: Node) -> Node | None:
+        """Return the `summary` record that was written with a boundary."""
+        nodes = self._graph.transcript.nodes
+        near = nodes[max(0, boundary.index - _NEAR) : boundary.index + _NEAR + 1]
+        found = next((node for node in near if node.type == "summary"), None)
+        if found is not None or boundary.logical_parent is None:
+            return found
+        return self._titles.get(boundary.logical_parent)
 
+    @cached_property
+    def _titles(self) -> dict[str, Node]:
+        """The first `summary` record of each leaf that one names."""
+        transcript = self._graph.transcript
+        titles: dict[str, Node] = {}
+        for node in transcript.nodes:
+            if node.type == "summary" and (leaf := transcript.record(node).envelope.leaf_uuid):
+                titles.setdefault(leaf, node)
+        return titles
 
-def _goes_on(graph: Graph, boundary: Node, restart: Node | None) -> bool:
-    if restart is not None:
-        return True
-    chain = graph.chain
-    return any(node is boundary for node in chain) and chain[-1] is not boundary
+    def restart(self, boundary: Node) -> Node | None:
+        """Return the message that begins anew behind a boundary, if it hangs on nothing."""
+        if boundary.index in self._chain:
+            return None
+        at = bisect_right(self._spoken, boundary.index)
+        if at == len(self._spoken):
+            return None
+        first = self._graph.transcript.nodes[self._spoken[at]]
+        return first if first.parent is None and self._graph.matters(first) else None
+
+    def goes_on(self, boundary: Node, restart: Node | None) -> bool:
+        """Say whether anything follows a boundary."""
+        if restart is not None:
+            return True
+        return boundary.index in self._chain and self._graph.chain[-1] is not boundary
+
+    @cached_property
+    def _chain(self) -> frozenset[int]:
+        return frozenset(node.index for node in self._graph.chain)
+
+    @cached_property
+    def _spoken(self) -> list[int]:
+        """The places of the messages of the main conversation."""
+        nodes = self._graph.transcript.nodes
+        return [node.index for node in nodes if node.is_message and node.converses]

@@ -17,6 +17,7 @@ LARGE_LINE: Final = 10_000_000
 SOON: Final = 7
 """How many days ahead the client's cleanup is looked for."""
 _DAY: Final = 86_400
+_EMPTY: Final = "chain.empty"
 
 
 class Broken(msgspec.Struct, frozen=True):
@@ -30,6 +31,8 @@ class Broken(msgspec.Struct, frozen=True):
     warnings: int
     words: str = ""
     """What the newest client makes of it."""
+    mendable: bool = True
+    """Whether there is a conversation in it, so that a repair is worth trying."""
 
 
 class Due(msgspec.Struct, frozen=True):
@@ -68,6 +71,8 @@ class Diagnosis(msgspec.Struct):
     size: int = 0
     cleanup_days: float = 0
     broken: list[Broken] = []
+    empty: list[Found] = []
+    """Files in which there is nothing to resume and nothing wrong either."""
     due: list[Due] = []
     large: list[Large] = []
     leftovers: list[Leftover] = []
@@ -118,6 +123,11 @@ def examine(
 
 def _take(diagnosis: Diagnosis, report: FileReport) -> None:
     """Keep of a report what will be told; the findings themselves are let go."""
+    empty = sum(number for (rule, _), number in report.counts.items() if rule == _EMPTY)
+    if empty and report.number("error", "warning") == empty:
+        # Clients leave these behind when they never get to a prompt: nothing is lost.
+        diagnosis.empty.append(report.found)
+        return
     if report.role != "agent":
         diagnosis.sessions += 1
         diagnosis.sound += report.sound
@@ -130,6 +140,7 @@ def _take(diagnosis: Diagnosis, report: FileReport) -> None:
             report.number("error"),
             report.number("warning"),
             verdict.words if verdict else "",
+            mendable=not empty,
         )
         # An interrupted or half-known session works; only what is lost or refused is broken.
         if broken.lost or broken.errors:

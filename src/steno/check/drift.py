@@ -11,6 +11,7 @@ that are not plain names are masked as well. Memory is bounded: from `MOST` diff
 on, new ones are only counted, in `left_out`.
 """
 
+import re
 from typing import Any, Final, cast
 
 import msgspec
@@ -21,7 +22,8 @@ from steno.format.catalogue import Catalogue, JsonType, ToolEntry, json_type, ve
 from steno.format.dialects import Dialect
 from steno.format.loose import loose
 from steno.format.records import Record
-from steno.safe.redact import plain_name, shape_of
+from steno.format.values import as_list, as_object
+from steno.safe.redact import is_plain_value, masked, plain_name, shape_of
 
 __all__ = ["MOST", "Observer"]
 
@@ -38,6 +40,9 @@ _FREE: Final = "*"
 _UNNAMED: Final = "untyped"
 _UNKNOWN: Final = "unknown"
 _NAMED: Final = frozenset(("UNKNOWN_TYPE", "NEW_BLOCK"))
+_VERSION: Final = re.compile(
+    r"[0-9]{1,6}(?:\.[0-9]{1,6}){0,4}(?:-[a-z]{1,8}(?:\.[0-9]{1,8}){0,2})?"
+)
 _STRICT: Final = msgspec.json.Decoder()
 _REFUSED: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -304,7 +309,8 @@ class Observer:
 
     def _new_value(self, slot: Slot, value: str) -> None:
         key = (slot.owner, slot.path)
-        name = plain_name(value)
+        capital = any(word[:1].isupper() for word in slot.words)
+        name = value if is_plain_value(value, capital=capital) else masked(value)
         self._note("NEW_VALUE", key, slot.place, value, name=name, enum=slot.enum)
 
     def _note(
@@ -374,10 +380,9 @@ def _names_of(facts: Catalogue) -> set[str]:
 
 def _content(fields: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the blocks of a record's message that are objects."""
-    message = fields.get("message")
-    content = cast("dict[str, Any]", message).get("content") if isinstance(message, dict) else None
-    blocks = cast("list[Any]", content) if isinstance(content, list) else []
-    return [cast("dict[str, Any]", block) for block in blocks if isinstance(block, dict)]
+    message = as_object(fields.get("message")) or {}
+    found = map(as_object, as_list(message.get("content")) or ())
+    return [block for block in found if block is not None]
 
 
 def _answered(fields: dict[str, Any]) -> str:
@@ -392,6 +397,4 @@ def _tool_name(name: str) -> str:
 
 def _plain_version(version: str) -> str:
     """Return a version if it is one; what else stands there is nobody's version."""
-    numbers = version.partition("-")[0].split(".")
-    sound = len(version) < _MOST_NAMES and all(n.isascii() and n.isdigit() for n in numbers)
-    return version if sound else ""
+    return version if _VERSION.fullmatch(version) else ""

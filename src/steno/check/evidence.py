@@ -40,7 +40,7 @@ class AgentNote(msgspec.Struct, frozen=True):
 class Seen:
     """One record at the moment it is read: the only time its body is at hand for free."""
 
-    __slots__ = ("_made", "fields", "line", "message", "node", "plain", "shape")
+    __slots__ = ("_made", "fields", "line", "message", "node", "shape")
 
     def __init__(
         self, node: Node, line: int, fields: dict[str, Any], shape: Shape, made: Record | _Line
@@ -52,8 +52,6 @@ class Seen:
         message = fields.get("message")
         self.message: dict[str, Any] | None = message if message.__class__ is dict else None
         """The message in it, if it has one that is an object."""
-        self.plain = made.__class__ is tuple
-        """Whether its line certainly has no flaw."""
         self._made = made
 
     @property
@@ -171,24 +169,28 @@ def gather_evidence(
     evidence = Evidence(transcript, name=name, agents=agents)
     watchers = watchers or Watchers()
     looks = _Table(watchers)
-    findings = evidence.findings
+    findings, lines = evidence.findings, evidence.lines
     line = 1
     for piece in read_with(_Reader().read, source, cap=cap):
-        if isinstance(piece, Gap):
+        if isinstance(piece, tuple):
+            # Nearly every line comes this way: whatever is done here is done a million times.
+            fields, shape, made = piece
+            seen = Seen(transcript.take_fields(fields, *made), line, fields, shape, made)
+        elif isinstance(piece, Gap):
             transcript.gaps.append(piece)
             for look in watchers.on_gap:
                 look(piece, Place(line, piece.span), findings)
             # A gap holds at most one newline, and that at its end.
             line += _ends_line(source, piece)
             continue
-        seen = _take(piece, transcript, line)
-        evidence.lines.append(line)
+        else:
+            seen = _odd(piece, transcript, line)
+            for look in watchers.on_odd:
+                look(seen, findings)
+        lines.append(line)
         node = seen.node
         for look in looks[node.type]:
             look(seen, findings)
-        if not seen.plain:
-            for look in watchers.on_odd:
-                look(seen, findings)
         line += node.ends_line
     transcript.close_last_line()
     return evidence
@@ -209,13 +211,10 @@ class _Table(dict[str, tuple[OnRecord, ...]]):
         return found
 
 
-def _take(piece: _Plain | Record, transcript: Transcript, line: int) -> Seen:
-    """Take the next record of the file into the transcript."""
-    if isinstance(piece, Record):
-        fields = decode_any(piece)
-        return Seen(transcript.take(piece), line, fields, shape_of(fields), piece)
-    fields, shape, made = piece
-    return Seen(transcript.take_fields(fields, *made), line, fields, shape, made)
+def _odd(record: Record, transcript: Transcript, line: int) -> Seen:
+    """Take a record into the transcript whose line may have a flaw."""
+    fields = decode_any(record)
+    return Seen(transcript.take(record), line, fields, shape_of(fields), record)
 
 
 def _ends_line(source: Source, gap: Gap) -> bool:

@@ -35,6 +35,8 @@ Judge = Literal["all", "troubled"]
 Done = Callable[[int], None]
 _SUFFIX: Final = ".jsonl"
 _TROUBLE: Final = ("error", "warning")
+_REPLAYED: Final = 8 << 20
+"""Up to which size the requests of a session are put together, where there is doubt about them."""
 
 
 class FileReport(msgspec.Struct, frozen=True):
@@ -141,17 +143,10 @@ def check_files(
     judge: Judge = "all",
     done: Done | None = None,
 ) -> Iterator[FileReport]:
-    """Yield a report of each file that can be read; the others go to `problems`.
-
-    A single one is judged with its requests put together, which takes long; see `verdicts`.
-    """
-    files = list(files)
-    alone = len(files) == 1
+    """Yield a report of each file that can be read; the others go to `problems`."""
     for found in files:
         try:
-            yield check_file(
-                found, problems=problems, policy=policy, judge=judge, replay=alone, done=done
-            )
+            yield check_file(found, problems=problems, policy=policy, judge=judge, done=done)
         except Unreadable as error:
             problems.append(_problem(found.path, error))
 
@@ -162,7 +157,6 @@ def check_file(
     problems: list[Problem],
     policy: Policy | None = None,
     judge: Judge = "all",
-    replay: bool = True,
     done: Done | None = None,
 ) -> FileReport:
     """Check a session and the sub-agents that `found` lists; theirs may go to `problems`.
@@ -189,7 +183,7 @@ def check_file(
         report = _report(found, evidence, policy, tuple(agents))
         if found.place.role == "agent" or (judge == "troubled" and report.sound):
             return report
-        return msgspec.structs.replace(report, verdicts=verdicts(evidence, replay=replay))
+        return msgspec.structs.replace(report, verdicts=verdicts(evidence, replayed=_REPLAYED))
 
 
 def _checked_agent(found: Found, policy: Policy, done: Done | None) -> tuple[FileReport, AgentNote]:

@@ -43,21 +43,24 @@ class Graph:
     @cached_property
     def members(self) -> list[Node]:
         """The records of the graph that count: they have an id, and no later one has the same."""
-        named = [node for node in self.transcript.nodes if node.uuid]
         last = self.by_uuid
-        if len(named) == len(last):
-            return named
-        return [node for node in named if node.uuid and last[node.uuid] is node]
+        if len(self._named) == len(last):
+            return self._named
+        return [node for node in self._named if node.uuid and last[node.uuid] is node]
+
+    @cached_property
+    def _named(self) -> list[Node]:
+        return [node for node in self.transcript.nodes if node.uuid]
 
     @cached_property
     def repeats(self) -> list[tuple[Node, Node]]:
         """Records whose id a later one has: (the earlier, the last of that id)."""
         last = self.by_uuid
-        if len(self.members) == sum(bool(node.uuid) for node in self.transcript.nodes):
+        if len(self.members) == len(self._named):
             return []
         return [
             (node, last[node.uuid])
-            for node in self.transcript.nodes
+            for node in self._named
             if node.uuid and last[node.uuid] is not node
         ]
 

@@ -38,7 +38,7 @@ def merged(document: Any, patch: Any) -> Any:
 
 
 def propose(observer: Observer) -> Entry:
-    """Return the merge patch on the observer's catalogue that makes it silent on what it saw."""
+    """Return the merge patch on the observer's catalogue that makes it silent on what can be learned."""
     return _Learner(observer).patch
 
 
@@ -85,9 +85,14 @@ class _Learner:
                 if tally.place != ("envelope", "type"):
                     self._at(tally.place)["optional"] = True
             case "NEW_VALUE":
-                lists = self._at(("enums",))
-                values: list[str] = lists.get(tally.enum) or list(self._facts.enums[tally.enum])
-                lists[tally.enum] = [*values, key[3]] if key[3] not in values else values
+                self._value(tally.enum, key[3])
+
+    def _value(self, enum: str, value: str) -> None:
+        if not is_plain_name(value):
+            return
+        lists = self._at(("enums",))
+        values: list[str] = lists.get(enum) or list(self._facts.enums[enum])
+        lists[enum] = [*values, value] if value not in values else values
 
     def _learn_envelope(self) -> None:
         """Gather new fields that stand on records of several types: those belong to all."""

@@ -24,7 +24,7 @@ _UNBRIDGED: Final = msgspec.structs.replace(LATEST, bridge_seconds=None)
 _TIME_LENGTH: Final = 24
 _TIME: Final = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\.\d{3}Z", re.ASCII)
 
-__all__ = ["GENERATIONS", "NEWEST", "Reading", "Readings"]
+__all__ = ["GENERATIONS", "NEWEST", "Reading", "Readings", "speaks"]
 
 
 def _generations() -> tuple[tuple[str, ...], ...]:
@@ -84,7 +84,7 @@ class Readings:
             plain = None if "left out" in self._odd else self._everything
             self._loaded[key] = plain or take_in(self.transcript, client)
         loaded = self._loaded[key]
-        if not any(_speaks(node) and not node.sidechain for node in loaded.nodes.values()):
+        if not any(speaks(node) and not node.sidechain for node in loaded.nodes.values()):
             return Reading(None, None, None, "no message")
         leaf = self._leaf(loaded, key, client)
         if leaf is None:
@@ -207,7 +207,8 @@ def _latest(loaded: Loaded) -> Node | None:
     return found if _TIME.fullmatch(latest) else None
 
 
-def _speaks(node: Node) -> bool:
+def speaks(node: Node) -> bool:
+    """Whether clients take a record for part of what was said."""
     return node.is_message or node.subtype == "local_command"
 
 

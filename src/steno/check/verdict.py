@@ -36,8 +36,18 @@ _HARMLESS: Final = frozenset(("role.first",))
 _REPLAYED: Final = ("tools", "message")
 # What every client passes on as it is, and what only older ones do.
 _REFUSED: Final = frozenset(
-    ("message.image", "message.unsigned-thinking", "tools.input", "tools.duplicate-use")
+    (
+        "message.image",
+        "message.unsigned-thinking",
+        "message.unknown-block",
+        "tools.input",
+        "tools.duplicate-use",
+    )
 )
+# Of an answer clients leave empty text out themselves.
+_CERTAIN: Final = frozenset(("message.image", "message.unknown-block"))
+"""Errors that every client passes on to the API with the record they are in."""
+_REFUSED_OF_USERS: Final = "message.empty-text"
 _REFUSED_AS_ORPHANS: Final = frozenset(("tools.orphan-result", "tools.duplicate-result"))
 _LARGE: Final = 64 << 20
 _LISTED: Final = 2
@@ -75,16 +85,16 @@ class Verdict(msgspec.Struct, frozen=True):
         return self.clients[-1]
 
 
-def verdicts(evidence: Evidence, *, replay: bool = True) -> tuple[Verdict, ...]:
+def verdicts(evidence: Evidence, *, replayed: int = _LARGE) -> tuple[Verdict, ...]:
     """Return what becomes of a file in each generation of the client, the oldest first.
 
     None for a sub-agent's own file, which no client resumes by itself. To know for certain whether
-    the API takes it, the requests are put together where there is doubt. That takes long: without
-    `replay` the findings have to do.
+    the API takes it, the requests are put together where there is doubt. That takes long: for a
+    file of more than `replayed` bytes the findings have to do.
     """
     if is_agent_file(evidence):
         return ()
-    case = _Case(evidence, replay=replay)
+    case = _Case(evidence, replayed)
     found = [case.judge(versions) for versions in GENERATIONS]
     reasons = {verdict.refused for verdict in found}
     if len(reasons) == 1 and (reason := reasons.pop()):
@@ -107,9 +117,9 @@ def _for_all(evidence: Evidence, reason: str) -> str:
 class _Case:
     """One file before the judges."""
 
-    def __init__(self, evidence: Evidence, *, replay: bool) -> None:
+    def __init__(self, evidence: Evidence, replayed: int) -> None:
         self.evidence = evidence
-        self.replay = replay and evidence.transcript.source.size <= _LARGE
+        self.replay = evidence.transcript.source.size <= replayed
         self.misnamed = misnamed(evidence)
         self.taken: dict[int, tuple[set[str | int], Pairs]] = {}
         graph = evidence.graph
@@ -120,10 +130,9 @@ class _Case:
         )
         there = {node.index: node for node in (*graph.messages, *graph.unreachable, *nameless)}
         self.there = [there[index] for index in sorted(there)]
-        self.suspect = any(
-            severity == "error" and rule.startswith(_REPLAYED)
-            for rule, severity in evidence.findings.counts
-        )
+        errors = {rule for rule, level in evidence.findings.counts if level == "error"}
+        self.certain = bool(errors & _CERTAIN)
+        self.suspect = any(rule.startswith(_REPLAYED) for rule in errors - _CERTAIN)
 
     def judge(self, versions: tuple[str, ...]) -> Verdict:
         """Return what becomes of the file in one generation."""
@@ -185,26 +194,31 @@ class _Case:
         return tuple(found)
 
     def _rejected(self, client: Client, chain: list[Node]) -> str:
-        """Return the first rule of the API that the client's request would break, or nothing.
+        """Return why the API would not take what the client sends, or nothing.
 
-        To put a request together takes long: only where something of that kind was found.
+        To put a request together takes long: only where something was found that may, or may not,
+        be part of it.
         """
-        if not self.suspect:
-            return ""
+        certain = self._found_on(chain, _CERTAIN) if self.certain else ""
+        if certain or not self.suspect:
+            return certain
         if not self.replay:
-            return self._found_on(chain, client)
+            orphans = _REFUSED_AS_ORPHANS if not client.drops_orphans else frozenset[str]()
+            return self._found_on(chain, _REFUSED | orphans)
         messages = as_resumed(self.evidence.transcript, client, prompt="…") or []
         found = (breach for breach in breaches(messages) if breach.rule not in _HARMLESS)
         first = next(found, None)
         return f"{first.rule}: {first.detail}" if first is not None else ""
 
-    def _found_on(self, chain: list[Node], client: Client) -> str:
-        """Return the first error on a client's chain that it passes on to the API, or nothing."""
-        refused = _REFUSED if client.drops_orphans else _REFUSED | _REFUSED_AS_ORPHANS
-        places = {node.offset for node in chain}
+    def _found_on(self, chain: list[Node], refused: frozenset[str]) -> str:
+        """Return the first error of these on a client's chain, or nothing."""
+        types = {node.offset: node.type for node in chain}
         for found in self.evidence.findings:
-            sent = found.severity == "error" and found.place.span.offset in places
-            if sent and found.id in refused:
+            spoken = types.get(found.place.span.offset)
+            if found.severity != "error" or spoken is None:
+                continue
+            spoken_by_user = found.id == _REFUSED_OF_USERS and spoken == "user"
+            if found.id in refused or (spoken_by_user and refused is not _CERTAIN):
                 return f"{found.id}: {found.message}"
         return ""
 

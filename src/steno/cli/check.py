@@ -11,7 +11,7 @@ import msgspec
 from steno.check.files import FileReport, bytes_of, check_files, everything_below, with_agents
 from steno.check.findings import SEVERITIES, Severity
 from steno.check.policy import Policy, make_policy
-from steno.cli import clock, words
+from steno.cli import words
 from steno.cli.findings import (
     explain_lines,
     problem_json,
@@ -20,7 +20,8 @@ from steno.cli.findings import (
     rules_json,
     rules_lines,
 )
-from steno.cli.names import Names, argument
+from steno.cli.fit import wrapped
+from steno.cli.names import Names, argument, title_of
 from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, program, roots, where_to_look
 from steno.cli.pager import page
 from steno.cli.progress import Progress
@@ -29,12 +30,12 @@ from steno.errors import BadRequest, NotFound, Unreadable
 from steno.safe.terminal import ColourMode, Line
 from steno.store.config import Config, read_config
 from steno.store.found import Found, Problem
-from steno.store.glance import glance
 from steno.store.library import find, roots_of
 
 __all__ = ["command", "policy_of"]
 
 _TROUBLE: Final = frozenset(("denied", "unreadable", "special"))
+_GRAVE: Final[tuple[Severity, ...]] = SEVERITIES[:2]
 _FOUND: Final = 1
 _UNREAD: Final = 3
 
@@ -249,11 +250,13 @@ class _Run:
         reports = check_files(
             self._files,
             problems=self._problems,
-            policy=self._policy,
+            policy=Policy(severity=self._policy.severity),
             judge="all" if programs or not self._whole else "troubled",
             done=bar.add,
         )
-        for report in reports:
+        for whole in reports:
+            report = _spoken(whole, self._policy.silence)
+            self._tally["silenced"] += whole.number(*_GRAVE) - report.number(*_GRAVE)
             self._tally["sessions" if report.role != "agent" else "agents"] += 1
             self._tally["sound"] += report.sound and report.role != "agent"
             for severity in SEVERITIES:
@@ -302,10 +305,10 @@ class _Run:
             if not alone and not report.number(*shown):
                 continue
             bar.clear()
-            if not report.sound:
+            if not report.sound and not _is_empty(report):
                 self._broken.append(report.path)
             short = self._names.short(report.path) if self._whole else ""
-            title = _title(report.found)
+            title = title_of(report.found)
             yield from report_lines(report, shown, self._screen.width, short=short, title=title)
             yield []
         bar.clear()
@@ -315,13 +318,16 @@ class _Run:
         tally = self._tally
         if not (tally["sessions"] or tally["agents"]):
             if not self._refused:
-                yield ["Nothing to check: no session here. ", f"`{program()} demo` writes some."]
+                said = f"Nothing to check: no session here. `{program()} demo` writes some."
+                yield from wrapped([said], self._screen.width)
             return
         sessions = words.count(tally["sessions"], "session")
         if tally["sessions"] == 1:
             said = f"{sessions}, sound" if tally["sound"] else f"{sessions}, not sound"
         else:
             said = f"{sessions}, {tally['sound']:,} sound"
+        if tally["silenced"]:
+            said += f" ({words.count(tally['silenced'], 'finding')} silenced)"
         agents = words.count(tally["agents"], "sub-agent")
         parts: Line = [
             (f"{said}" if tally["sessions"] else agents, "bold"),
@@ -334,7 +340,7 @@ class _Run:
                 parts += ["  ", (words.count(tally[severity], noun), style)]
         if tally["info"] and "info" not in self._wanted.shown:
             parts += [("  (--all shows them)", "dim")]
-        yield parts
+        yield from wrapped(parts, self._screen.width)
 
     def _complain(self) -> None:
         for _, error in self._refused:
@@ -349,16 +355,24 @@ class _Run:
         steps: list[str] = []
         if self._broken:
             name = argument(self._names.again(self._broken[0]))
-            steps += [f"steno repair{self._again} {name}"] if name else []
-            steps.append("steno check --explain ID")
+            steps += [f"{program()} repair{self._again} {name}"] if name else []
+            steps.append(f"{program()} check --explain ID")
         self._screen.next_steps(steps)
 
 
-def _title(found: Found) -> str:
-    try:
-        return glance(found, clock.now()).title
-    except Unreadable:
-        return ""
+def _is_empty(report: FileReport) -> bool:
+    """Say whether there is nothing in a file to mend."""
+    return any(rule == "chain.empty" for rule, _ in report.counts)
+
+
+def _spoken(report: FileReport, silence: frozenset[str]) -> FileReport:
+    """Return a report without the rules that are silenced."""
+    return msgspec.structs.replace(
+        report,
+        findings=tuple(each for each in report.findings if each.id not in silence),
+        counts={key: number for key, number in report.counts.items() if key[0] not in silence},
+        agents=tuple(_spoken(agent, silence) for agent in report.agents),
+    )
 
 
 def _only(report: FileReport, shown: tuple[Severity, ...]) -> FileReport:

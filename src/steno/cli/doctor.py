@@ -11,15 +11,14 @@ from steno.check.doctor import LARGE_LINE, SOON, Broken, Diagnosis, Due, Large, 
 from steno.cli import clock, words
 from steno.cli.check import policy_of
 from steno.cli.findings import problem_json
-from steno.cli.names import Names, argument
+from steno.cli.fit import wrapped
+from steno.cli.names import Names, argument, text_of, title_of
 from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, program, roots, where_to_look
 from steno.cli.pager import page
 from steno.cli.progress import Progress
 from steno.cli.screen import Screen, complain, write_json
-from steno.errors import Unreadable
-from steno.safe.terminal import ColourMode, Line, one_line, short_path, width
+from steno.safe.terminal import ColourMode, Line, one_line, short_path, width, wrap
 from steno.store.found import Found, Problem
-from steno.store.glance import glance
 from steno.store.library import roots_of
 from steno.store.upkeep import Leftover
 
@@ -27,6 +26,7 @@ __all__ = ["command"]
 
 T = TypeVar("T")
 _SHOWN: Final = 10
+_TITLE: Final = 10
 _TROUBLE: Final = frozenset(("denied", "unreadable", "special"))
 _KINDS: Final = {
     "session": "its sub-agents and tool results",
@@ -58,7 +58,8 @@ def command(
     Broken sessions come by how much a resume would lose. Also what sessions left behind, and files
     that are there twice. Nothing is changed; each section says what mends it.
 
-    Exit codes: 0 all is well, 1 there is something to do, 3 something could not be read.
+    Exit codes: 0 all is well, 1 there is something to do, 2 wrong usage or a config file of steno's
+    that is broken, 3 something could not be read.
     """
     policy = policy_of()
     where = roots_of(roots(root, demo=demo))
@@ -95,10 +96,14 @@ class _Sheet:
         found = self._found
         sessions = words.count(found.sessions, "session")
         if not found.sessions and found.healthy:
-            yield [f"Nothing to look after: no session here. `{program()} demo` writes some."]
+            said = f"Nothing to look after: no session here. `{program()} demo` writes some."
+            yield from wrapped([said], self._columns)
+            yield from self._empty()
             return
         if found.healthy:
-            yield [("✓", "green"), f" Everything looks sound: {sessions}, {words.size(found.size)}"]
+            said = f" Everything looks sound: {sessions}, {words.size(found.size)}"
+            yield from wrapped([("✓", "green"), said], self._columns)
+            yield from self._empty()
             return
         yield from self._broken()
         yield from self._due()
@@ -106,14 +111,20 @@ class _Sheet:
         yield from self._leftovers()
         yield from self._copies()
         yield [(f"{sessions}, {found.sound:,} sound", "bold"), f", {words.size(found.size)}"]
+        yield from self._empty()
+
+    def _empty(self) -> Iterator[Line]:
+        if number := len(self._found.empty):
+            yield [(f"{words.count(number, 'file')} without a conversation", "dim")]
 
     def _broken(self) -> Iterator[Line]:
         broken = self._found.broken
         head = f"{words.count(len(broken), 'session')} broken, the most lost first"
-        hint = self._command("repair", broken[0].found.path) if broken else ""
+        first = next((each for each in broken if each.mendable), None)
+        hint = self._command("repair", first.found.path) if first else ""
         yield from self._section("✗", "red", head, broken, self._broken_line, hint)
 
-    def _broken_line(self, each: Broken) -> Line:
+    def _broken_line(self, each: Broken) -> list[Line]:
         lost = f"{each.lost:,} of {each.total:,} messages lost" if each.lost else "nothing lost"
         return self._session(each.found, f"{lost}, {words.count(each.errors, 'error')}")
 
@@ -128,7 +139,7 @@ class _Sheet:
         hint = f'kept for {days} days; more with "cleanupPeriodDays" in settings.json'
         yield from self._section("!", "yellow", head, due, self._due_line, hint)
 
-    def _due_line(self, each: Due) -> Line:
+    def _due_line(self, each: Due) -> list[Line]:
         days = int(each.days)
         if each.days <= 0:
             return self._session(each.found, "overdue")
@@ -140,7 +151,7 @@ class _Sheet:
         hint = self._command("repair", large[0].found.path, " --slim") if large else ""
         yield from self._section("!", "yellow", head, large, self._large_line, hint)
 
-    def _large_line(self, each: Large) -> Line:
+    def _large_line(self, each: Large) -> list[Line]:
         line = f", a line of {words.size(each.longest)}" if each.longest > LARGE_LINE else ""
         return self._session(each.found, f"{words.size(each.found.size)}{line}")
 
@@ -149,22 +160,25 @@ class _Sheet:
         size = words.size(sum(each.size for each in left))
         head = f"{words.count(len(left), 'leftover')} of sessions that are gone, {size}"
         quoted = argument(left[0].path) if left else None
-        hint = f"rm -r {quoted}" if quoted else "they can be deleted"
+        several = f"all of these can be deleted, the first with rm -r {quoted}"
+        hint = several if len(left) > 1 else f"rm -r {quoted}"
+        hint = hint if quoted else "they can be deleted"
         yield from self._section("·", "dim", head, left, self._leftover_line, hint)
 
-    def _leftover_line(self, each: Leftover) -> Line:
+    def _leftover_line(self, each: Leftover) -> list[Line]:
         about = f"{_KINDS.get(each.kind, each.kind)}, {words.size(each.size)}"
         return self._path(each.path, about)
 
     def _copies(self) -> Iterator[Line]:
-        groups = self._found.copies
+        groups = [sorted(group, key=_use) for group in self._found.copies]
         head = f"{words.count(len(groups), 'session')} there more than once"
-        quoted = argument(groups[0][-1].path) if groups else None
-        hint = f"keep one of each: rm {quoted}" if quoted else "keep one of each"
+        spare = next(filter(None, map(_spare, groups)), None)
+        quoted = argument(spare.path) if spare else None
+        hint = f"rm {quoted}" if quoted else "keep the one that the client resumes"
         pairs = [(each, group[0].path) for group in groups for each in group]
         yield from self._section("·", "dim", head, pairs, self._copy_line, hint)
 
-    def _copy_line(self, pair: tuple[Found, str]) -> Line:
+    def _copy_line(self, pair: tuple[Found, str]) -> list[Line]:
         found, first = pair
         return self._path(found.path, words.size(found.size) if found.path == first else "the same")
 
@@ -174,41 +188,69 @@ class _Sheet:
         style: str,
         head: str,
         items: Sequence[T],
-        line: Callable[[T], Line],
+        lines: Callable[[T], list[Line]],
         hint: str,
     ) -> Iterator[Line]:
         if not items:
             return
-        yield [(mark, style), " ", (one_line(head, self._columns - 2), "bold")]
+        for place, each in enumerate(wrap(head, self._columns - 2)):
+            yield [(" " if place else mark, style), " ", (each, "bold")]
         for each in items[:_SHOWN]:
-            yield line(each)
+            yield from lines(each)
         if len(items) > _SHOWN:
             yield [(f"    and {len(items) - _SHOWN:,} more; --json lists all", "dim")]
-        if hint:
-            yield ["    ", (hint, "cyan")]
+        # A command stays in one piece, so that it can be copied.
+        command = hint.startswith((program(), "rm "))
+        for each in [hint] if command else wrap(hint, self._columns - 4) if hint else ():
+            yield ["    ", (each, "cyan")]
         yield []
 
-    def _session(self, found: Found, about: str) -> Line:
-        short = one_line(self._names.short(found.path), 40)
+    def _session(self, found: Found, about: str) -> list[Line]:
+        short = one_line(self._names.short(found.path), self._columns - 4)
         room = self._columns - 8 - width(short) - width(about)
-        return ["    ", (short, "bold"), "  ", one_line(_title(found), room), "  ", (about, "dim")]
+        name: Line = ["    ", (short, "bold"), "  "]
+        if room >= _TITLE:
+            return [[*name, one_line(_title(found), room), "  ", (about, "dim")]]
+        room = self._columns - 6 - width(short)
+        return [[*name, one_line(_title(found), room)], *self._below(about)]
 
-    def _path(self, path: str, about: str) -> Line:
-        folder, name = short_path(path, self._columns - 6 - width(about))
-        return ["    ", (folder, "dim"), name, "  ", (about, "dim")]
+    def _path(self, path: str, about: str) -> list[Line]:
+        room = self._columns - 6 - width(about)
+        beside = room >= _TITLE
+        folder, name = short_path(path, room if beside else self._columns - 4)
+        line: Line = ["    ", (folder, "dim"), name]
+        return [[*line, "  ", (about, "dim")]] if beside else [line, *self._below(about)]
+
+    def _below(self, about: str) -> list[Line]:
+        return [["      ", (line, "dim")] for line in wrap(about, self._columns - 6)]
 
     def _command(self, name: str, path: str, more: str = "") -> str:
         quoted = argument(self._names.again(path))
-        return f"steno {name}{self._where} {quoted}{more}" if quoted else ""
+        return f"{program()} {name}{self._where} {quoted}{more}" if quoted else ""
+
+
+def _is_live(found: Found) -> bool:
+    """Say whether a file lies where a client looks for sessions: projects/PROJECT/ID.jsonl."""
+    folder = os.path.dirname(os.path.abspath(found.path))
+    return os.path.basename(os.path.dirname(folder)) == "projects"
+
+
+def _use(found: Found) -> tuple[bool, bool, str]:
+    """Order copies: what a client would resume first, of that what has a folder of its own."""
+    has_folder = os.path.isdir(found.path.removesuffix(".jsonl"))
+    return not _is_live(found), not has_folder, found.path
+
+
+def _spare(group: Sequence[Found]) -> Found | None:
+    """Return the copy that can go; None where more than one, or none, may be in use."""
+    others = [found for found in group if not _is_live(found)]
+    return others[-1] if len(group) - len(others) == 1 else None
 
 
 def _title(found: Found) -> str:
     if found.place.role == "agent":
         return f"sub-agent of {found.place.session_id[:8]}" if found.place.session_id else ""
-    try:
-        return glance(found, clock.now()).title or "(no title)"
-    except Unreadable:
-        return ""
+    return title_of(found) or "(no title)"
 
 
 def _json(found: Diagnosis, problems: Sequence[Problem]) -> dict[str, Any]:
@@ -228,10 +270,11 @@ def _json(found: Diagnosis, problems: Sequence[Problem]) -> dict[str, Any]:
             }
             for each in found.broken
         ],
+        "empty": [_file_json(each) for each in found.empty],
         "due": [{**_file_json(each.found), "days": round(each.days, 2)} for each in found.due],
         "large": [{**_file_json(each.found), "longest_line": each.longest} for each in found.large],
         "leftovers": [
-            {**msgspec.to_builtins(each), "path": _text(each.path)} for each in found.leftovers
+            {**msgspec.to_builtins(each), "path": text_of(each.path)} for each in found.leftovers
         ],
         "copies": [[_file_json(each) for each in group] for group in found.copies],
         "problems": [problem_json(problem) for problem in problems],
@@ -240,11 +283,7 @@ def _json(found: Diagnosis, problems: Sequence[Problem]) -> dict[str, Any]:
 
 def _file_json(found: Found) -> dict[str, Any]:
     return {
-        "path": _text(found.path),
+        "path": text_of(found.path),
         "size": found.size,
         "modified": clock.iso(found.mtime_ns / 1e9),
     }
-
-
-def _text(path: str) -> str:
-    return os.fsencode(path).decode("utf-8", "replace")

@@ -9,7 +9,8 @@ import click
 import msgspec
 
 from steno.cli import words
-from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, roots, where_to_look
+from steno.cli.fit import wrapped
+from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, program, roots, where_to_look
 from steno.cli.progress import Progress
 from steno.cli.screen import Screen, complain, write_json
 from steno.cli.table import Column, layout
@@ -34,7 +35,7 @@ _MEANS: Final = {
     "TYPE_MISMATCH": "fields of another JSON type",
     "MISSING_FIELD": "fields that were always there, and are not",
 }
-_UNREAD: Final = frozenset(("denied", "unreadable", "missing"))
+_UNREAD: Final = frozenset(("denied", "unreadable", "missing", "special"))
 
 
 @click.command("drift", short_help="Say what files contain that the catalogue does not know.")
@@ -49,7 +50,7 @@ _UNREAD: Final = frozenset(("denied", "unreadable", "missing"))
     type=click.Path(readable=False),
     help="Compare with this catalogue instead of steno's own.",
 )
-@click.option("--learn", is_flag=True, help="Print the JSON merge patch that would make it silent.")
+@click.option("--learn", is_flag=True, help="Print the JSON merge patch for what can be learned.")
 @options(JSON)
 @WIDTH
 @options(COLOR)
@@ -68,7 +69,11 @@ def command(
     per client version. Samples are masked: letters are x, digits are 0. Without PATH or SESSION,
     every session and sub-agent is looked at. Nothing here keeps a session from being read.
 
-    Exit codes: 0 no drift, 1 drift, 2 wrong usage, 3 something could not be read.
+    What can be learned is what has a plain name; a record without a type, or a name with odd
+    characters in it, goes on drifting.
+
+    Exit codes: 0 no drift, 1 drift, or no session in what was named, 2 wrong usage, 3 something
+    could not be read.
     """
     asked = _Asked(**wanted)
     _refuse_what_makes_no_sense(asked)
@@ -78,7 +83,9 @@ def command(
     observer = _observed(files, asked, problems)
     unread = [problem for problem in problems if problem.kind in _UNREAD]
     if unread:
-        complain(f"{words.count(len(unread), 'path')} could not be read, such as {unread[0].path}")
+        why = f": {unread[0].message}" if unread[0].message else ""
+        number = words.count(len(unread), "path")
+        complain(f"{number} could not be read, such as {unread[0].path}{why}")
     drifts = observer.drifts()
     if asked.learn:
         from steno.check.learn import propose
@@ -88,14 +95,14 @@ def command(
         write_json(_json(observer, drifts, len(files)))
     else:
         screen = Screen(color, width)
-        screen.lines(_lines(observer, drifts, len(files), screen.width))
+        screen.lines(_lines(observer, drifts, screen.width))
+        if files or not unread:
+            screen.lines(wrapped([_ending(observer, drifts, len(files), asked)], screen.width))
         if drifts:
-            again = f"steno drift{where_to_look(root, demo=demo)}"
+            again = f"{program()} drift{where_to_look(root, demo=demo)}"
             screen.next_steps([f"{again} --json", f"{again} --learn"])
-    if drifts:
-        raise click.exceptions.Exit(1)
-    if unread:
-        raise click.exceptions.Exit(3)
+    if unread or drifts:
+        raise click.exceptions.Exit(3 if unread else 1)
 
 
 class _Asked(msgspec.Struct):
@@ -125,16 +132,23 @@ def _files(
         if os.path.isdir(name):
             folders.append(name)
         else:
-            found.update(_keyed(_one(name, where, problems)))
+            try:
+                found.update(_keyed(_one(name, where, problems)))
+            except Unreadable as error:
+                problems.append(Problem("unreadable", name, _reason(name, error)))
     for folder in folders:
-        found.update(_keyed(Discovery(folder, problems).transcripts()))
-    if not found:
-        unread = next((problem for problem in problems if problem.kind in _UNREAD), None)
-        if unread is not None:
-            raise Unreadable(f"cannot read {unread.path}: {unread.message.lower()}")
+        # Not to have a config folder yet is the usual case on a new machine.
+        if names or os.path.lexists(folder):
+            found.update(_keyed(Discovery(folder, problems).transcripts()))
+    if names and not found and not any(problem.kind in _UNREAD for problem in problems):
+        # Whoever names a folder expects something there: a job must not pass because it is empty.
         place = ", ".join(folders)
         raise NotFound(f"there is no session in {place}", hint="a PATH may be a file or a folder")
     return list(found.values())
+
+
+def _reason(name: str, error: Unreadable) -> str:
+    return str(error).removeprefix(f"{name}: ")
 
 
 def _keyed(files: Iterable[Found]) -> dict[str, Found]:
@@ -174,8 +188,16 @@ def _catalogue(asked: _Asked) -> "Catalogue":
 
     facts = catalogue()
     if asked.file is not None:
-        with FileSource(asked.file) as source:
-            stored = source.read(0, source.size)
+        try:
+            with FileSource(asked.file) as source:
+                stored = source.read(0, source.size)
+        except Unreadable as error:
+            why = error.__cause__
+            said = (why.strerror or "") if isinstance(why, OSError) else "not a file"
+            raise Unreadable(
+                f"cannot read the catalogue {asked.file}: {said.lower()}",
+                hint="--catalogue wants a file as `steno.format.catalogue` writes it",
+            ) from error
         try:
             facts = load_catalogue(stored)
         except BadRequest as error:
@@ -235,18 +257,31 @@ def _sample(drift: "Drift") -> str:
     return "" if drift.name else drift.sample
 
 
-def _lines(observer: "Observer", drifts: "list[Drift]", files: int, width: int) -> Iterator[Line]:
+def _lines(observer: "Observer", drifts: "list[Drift]", width: int) -> Iterator[Line]:
     for code, rows in groupby(_rows(drifts), key=_code):
         heads, cells = layout(_columns(list(rows), width), width - 2)
-        yield [(code, "bold"), (f"  {_MEANS[code]}", "dim")]
+        yield from wrapped([(code, "bold"), (f"  {_MEANS[code]}", "dim")], width)
         for line in (heads, *cells):
             yield ["  ", *line]
         yield []
     if observer.left_out:
-        yield [f"{observer.left_out:,} more were met than can be kept; they are not listed."]
+        said = f"{observer.left_out:,} more were met than can be kept; they are not listed."
+        yield from wrapped([said], width)
+
+
+def _ending(observer: "Observer", drifts: "list[Drift]", files: int, asked: _Asked) -> str:
+    from steno.format.catalogue import version_key
+
+    if not files:
+        return f"Nothing to compare: no session here. `{program()} demo` writes some."
+    if asked.since_version and not observer.records:
+        return f"No record of {asked.since_version} or newer in {words.count(files, 'file')}."
     said = words.count(len(drifts), "difference") if drifts else "No drift"
     seen = f"{words.count(observer.records, 'record')} of {words.count(files, 'file')}"
-    yield [f"{said} in {seen}, compared with what is known up to {observer.facts.newest}."]
+    newest = observer.facts.newest
+    beyond = version_key(asked.as_of or "") > version_key(newest)
+    more = f"; of {asked.as_of} nothing is known" if asked.as_of and beyond else ""
+    return f"{said} in {seen}, compared with what is known up to {newest}{more}."
 
 
 def _columns(rows: list[_Row], width: int) -> list[Column]:

@@ -1,6 +1,5 @@
 """A repair for people: how the file stood, what is done to it record by record, how it stands now."""
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -10,11 +9,14 @@ from steno.check.repair.changes import Change
 from steno.check.repair.edits import Action, Edit
 from steno.check.repair.job import Job, State
 from steno.cli import words
+from steno.cli.fit import heading, wrapped
+from steno.cli.names import text_of
 from steno.format.encode import encode
-from steno.safe.terminal import Line, one_line, width
+from steno.safe.terminal import Line, one_line, wrap
 from steno.session.resume.clients import Client
+from steno.session.resume.rules import Breach
 
-__all__ = ["job_json", "job_lines"]
+__all__ = ["BREACHES", "job_json", "job_lines"]
 
 _SIGNS: Final[dict[Action, tuple[str, str]]] = {
     "change": ("~", "yellow"),
@@ -26,13 +28,37 @@ _WORDS: Final = {"info": "remark"}
 _SHOWN: Final = 30
 _LOST: Final = 10
 _SHORT: Final = 8
+_LABEL: Final = 12
+_NONE: Final = "(none)"
+# In place of the names that the rules of the API have among themselves.
+BREACHES: Final = {
+    "tool_use.unique": "two tool calls have the id {}",
+    "tool_use.answered": "a tool call has no result ({})",
+    "tool_result.called": "a tool result answers no call of the message before it ({})",
+    "tool_result.once": "a tool call is answered twice ({})",
+    "tool_result.first": "a message has other content before its tool results",
+    "role.first": "the first message is not the user's",
+    "role.known": "a message is of the role {}",
+    "content.empty": "a message is empty",
+    "block.known": "a message holds a block of the unknown type {}",
+    "block.text": "a text is empty",
+    "block.thinking": "thinking has no signature",
+    "block.redacted_thinking": "hidden thinking has no data",
+    "block.image": "an image cannot be sent: {}",
+    "block.document": "a document cannot be sent: {}",
+    "block.tool_use": "a tool call is not whole: {}",
+    "block.server_tool_use": "a tool call is not whole: {}",
+    "block.tool_result": "a tool result is not whole: {}",
+}
 
 
-def job_lines(name: str, title: str, job: Job, columns: int, *, everything: bool) -> Iterator[Line]:
-    """Yield the whole story of a repair."""
-    shown_name = one_line(name, columns)
-    room = columns - width(shown_name) - 2
-    yield [(shown_name, "bold"), "  ", one_line(title, room) or ("(no title)", "dim")]
+def job_lines(
+    name: str, title: str, job: Job, columns: int, *, everything: bool, note: str = ""
+) -> Iterator[Line]:
+    """Yield the whole story of a repair; `note` is what to know before."""
+    yield from heading(name, title, columns)
+    for line in wrap(note, columns - 2) if note else ():
+        yield ["  ", (line, "dim")]
     yield from _state_lines("as it is", job.before, job.wish.client, columns)
     if not job.changed:
         return
@@ -43,7 +69,7 @@ def job_lines(name: str, title: str, job: Job, columns: int, *, everything: bool
     if len(job.edits) > len(shown):
         more = words.count(len(job.edits) - len(shown), "more edit")
         shows = "shows it" if len(job.edits) - len(shown) == 1 else "shows them"
-        yield [(f"  and {more}; --all {shows}", "dim")]
+        yield from wrapped([(f"  and {more}; --all {shows}", "dim")], columns)
     yield []
     yield from _lost_lines(job.lost, columns)
     yield from _state_lines("mended", job.after, job.wish.client, columns)
@@ -53,17 +79,31 @@ def job_lines(name: str, title: str, job: Job, columns: int, *, everything: bool
 
 
 def _state_lines(label: str, state: State, client: Client, columns: int) -> Iterator[Line]:
-    yield [("  " + label.ljust(10), "dim"), _counted(state)]
+    for place, line in enumerate(wrap(_counted(state), columns - _LABEL)):
+        yield [("  " + ("" if place else label).ljust(10), "dim"), line]
     told = tuple(each for each in state.verdicts if client.version in each.clients)
     if len({verdict.outcome for verdict in state.verdicts}) > 1:
         told = state.verdicts
     for verdict in told:
         style = "" if verdict.outcome == "fully" else "yellow"
-        yield [" " * 12, (one_line(verdict.words, columns - 12), style)]
+        yield from _indented(verdict.words, columns, style)
     if state.breaches:
-        first = state.breaches[0]
-        said = f"the API would refuse it: {first.rule}, {first.detail}"
-        yield [" " * 12, (one_line(said, columns - 12), "red")]
+        yield from _indented(
+            f"the API would refuse it: {_plain(state.breaches[0])}", columns, "red"
+        )
+
+
+def _indented(text: str, columns: int, style: str = "") -> Iterator[Line]:
+    for line in wrap(text, columns - _LABEL):
+        yield [" " * _LABEL, (line, style)]
+
+
+def _plain(breach: Breach) -> str:
+    """Return in plain words what the API does not take."""
+    said = BREACHES.get(breach.rule)
+    if said is not None:
+        return said.format(breach.detail)
+    return f"{breach.rule.removeprefix('block.').replace('_', ' ')}: {breach.detail}"
 
 
 def _counted(state: State) -> str:
@@ -80,16 +120,17 @@ def _edit_lines(edit: Edit, columns: int) -> Iterator[Line]:
     where = f"line {edit.line:,}" if edit.line else "new"
     name = edit.uuid[:_SHORT]
     head = f"{where}  {name}  " if name else f"{where}  "
-    yield ["  ", (sign, style), " ", (head, "dim"), (edit.finding, "bold")]
-    yield ["      ", one_line(edit.what, columns - 6)]
+    yield from wrapped(["  ", (sign, style), " ", (head, "dim"), (edit.finding, "bold")], columns)
+    for line in wrap(edit.what, columns - 6):
+        yield ["      ", line]
     for change in edit.changes:
         yield from _change_lines(change, columns)
 
 
 def _change_lines(change: Change, columns: int) -> Iterator[Line]:
     for sign, style, value in (("-", "red", change.before), ("+", "green", change.after)):
-        text = one_line(encode(value).decode("utf-8", "replace"), columns - 10 - len(change.field))
-        yield ["      ", (f"{sign} {one_line(change.field)}: {text}", style)]
+        text = _NONE if value is None else encode(value).decode("utf-8", "replace")
+        yield ["      ", (f"{sign} {one_line(f'{change.field}: {text}', columns - 8)}", style)]
 
 
 def _lost_lines(lost: Sequence[str], columns: int) -> Iterator[Line]:
@@ -97,18 +138,18 @@ def _lost_lines(lost: Sequence[str], columns: int) -> Iterator[Line]:
         yield [("  lost      ", "dim"), "nothing"]
         return
     for place, each in enumerate(lost[:_LOST]):
-        label = "  lost      " if not place else " " * 12
-        yield [(label, "dim"), (one_line(each, columns - 12), "yellow")]
+        label = "  lost      " if not place else " " * _LABEL
+        yield [(label, "dim"), (one_line(each, columns - _LABEL), "yellow")]
     if len(lost) > _LOST:
-        yield [" " * 12, (f"and {len(lost) - _LOST:,} more", "dim")]
+        yield [" " * _LABEL, (f"and {len(lost) - _LOST:,} more", "dim")]
 
 
 def job_json(path: str, title: str, job: Job, placed: str) -> dict[str, Any]:
     """Return a repair for programs."""
     return {
-        "path": _text(path),
+        "path": text_of(path),
         "title": title or None,
-        "output": _text(placed) or None,
+        "output": text_of(placed) or None,
         "client": job.wish.client.version,
         "changed": job.changed,
         "resumes": job.proven,
@@ -141,7 +182,3 @@ def _state_json(state: State) -> dict[str, Any]:
         "verdicts": msgspec.to_builtins(state.verdicts),
         "breaches": msgspec.to_builtins(state.breaches),
     }
-
-
-def _text(path: str) -> str:
-    return os.fsencode(path).decode("utf-8", "replace")

@@ -10,12 +10,15 @@ from steno.check.files import FileReport
 from steno.check.findings import SEVERITIES, Finding, Rule, Severity
 from steno.check.policy import Policy, make_policy
 from steno.check.verdict import Verdict
+from steno.cli.fit import heading
+from steno.cli.names import encodable
+from steno.cli.options import program
 from steno.cli.records import excerpt
 from steno.errors import BadRequest, Unreadable
 from steno.format.lines import read_pieces
 from steno.format.records import Record
 from steno.format.source import BytesSource
-from steno.safe.terminal import Line, one_line, pad, width, wrap
+from steno.safe.terminal import Line, one_line, pad, wrap
 from steno.store.found import Problem
 from steno.store.read import FileSource
 
@@ -46,9 +49,7 @@ def report_lines(
     report: FileReport, shown: Sequence[Severity], columns: int, *, short: str = "", title: str = ""
 ) -> Iterator[Line]:
     """Yield what there is to say of a session: what clients resume of it, and its findings."""
-    name = one_line(short or report.name, 40)
-    room = columns - width(name) - 2
-    yield [(name, "bold"), "  ", one_line(title, room) or ("(no title)", "dim")]
+    yield from heading(one_line(short or report.name, 40), title, columns)
     yield from verdict_lines(report, columns)
     for file in report.files:
         groups = _groups(file, shown)
@@ -67,13 +68,15 @@ def verdict_lines(report: FileReport, columns: int) -> Iterator[Line]:
     if len(agreed) == 1:
         said = _words(verdicts[-1])
         said = said if said.startswith(_NONE) else f"every client {said}"
-        yield ["  ", (one_line(said, columns - 2), _style(verdicts[-1]))]
+        for line in wrap(said, columns - 2):
+            yield ["  ", (line, _style(verdicts[-1]))]
         return
     labels = [_label(each) for each in agreed]
     room = max(map(len, labels))
     for label, (*_, last) in zip(labels, agreed, strict=True):
-        said = one_line(_words(last), columns - room - 4)
-        yield ["  ", (pad(label, room), "dim"), "  ", (said, _style(last))]
+        for place, line in enumerate(wrap(_words(last), columns - room - 4)):
+            told = pad("" if place else label, room)
+            yield ["  ", (told, "dim"), "  ", (line, _style(last))]
 
 
 def _agreed(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
@@ -123,16 +126,23 @@ def _group_lines(file: FileReport, group: list[Finding], columns: int) -> Iterat
     for found in group[:_SHOWN]:
         where = f"line {found.place.line:>{digits},}"
         room = columns - 6 - len(where)
-        yield ["    ", (where, "dim"), "  ", one_line(found.message, room)]
+        for place, line in enumerate(wrap(one_line(found.message), room)):
+            yield ["    ", (" " * len(where) if place else where, "dim"), "  ", line]
         if said := _said(file.path, found, room):
             yield [" " * (6 + len(where)), (said, "dim")]
     if number > _SHOWN:
         rest = [f"{found.place.line:,}" for found in group[_SHOWN : _SHOWN + _LISTED]]
         more = ", …" if number > _SHOWN + len(rest) else ""
         said = f"and {number - _SHOWN:,} more: lines {', '.join(rest)}{more}"
-        yield ["    ", (one_line(said, columns - 4), "dim")]
-    for line in wrap(first.hint, columns - 4):
+        for line in wrap(said, columns - 4):
+            yield ["    ", (line, "dim")]
+    for line in wrap(_as_called(first.hint), columns - 4):
         yield ["    ", (line, "cyan")]
+
+
+def _as_called(text: str) -> str:
+    """Return a text with the commands in it as they have to be typed here."""
+    return text.replace("`steno ", f"`{program()} ")
 
 
 def _said(path: str, found: Finding, room: int) -> str:
@@ -154,13 +164,13 @@ def _said(path: str, found: Finding, room: int) -> str:
 
 def report_json(report: FileReport, shown: Sequence[Severity]) -> list[dict[str, Any]]:
     """Return a session and its sub-agents' files as objects for programs."""
-    return [_file_json(file, report, shown) for file in report.files]
+    return [encodable(_file_json(file, report, shown)) for file in report.files]
 
 
 def _file_json(file: FileReport, owner: FileReport, shown: Sequence[Severity]) -> dict[str, Any]:
     counts = ((rule, level, number) for (rule, level), number in sorted(file.counts.items()))
     return {
-        "path": _path(file.path),
+        "path": file.path,
         "name": file.name,
         "role": file.role,
         "session": None if file is owner else owner.name,
@@ -192,11 +202,7 @@ def _finding_json(found: Finding) -> dict[str, Any]:
 
 def problem_json(problem: Problem) -> dict[str, Any]:
     """Return a path that could not be read, and why."""
-    return {"kind": problem.kind, "path": _path(problem.path), "message": problem.message}
-
-
-def _path(path: str) -> str:
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return encodable(msgspec.to_builtins(problem))
 
 
 # The rules themselves
@@ -209,7 +215,7 @@ def rules_lines(policy: Policy, columns: int) -> Iterator[Line]:
         for rule in family.RULES:
             weight = policy.weigh(rule.id, rule.severity)
             mark, style = MARKS[weight] if weight else (" ", "dim")
-            about = one_line(rule.title, columns - room - 15)
+            about = one_line(rule.title, max(columns - room - 13, 1))
             yield [
                 (mark, style),
                 " ",
@@ -244,7 +250,9 @@ def rule_named(name: str) -> Rule:
     """
     make_policy([name])
     if name not in RULES:
-        raise BadRequest(f"{name} is a family of rules", hint="`steno check --rules` lists them")
+        raise BadRequest(
+            f"{name} is a family of rules", hint=f"`{program()} check --rules` lists them"
+        )
     return RULES[name]
 
 
@@ -257,5 +265,5 @@ def explain_lines(name: str, columns: int) -> Iterator[Line]:
     for text in (rule.why, rule.hint):
         if text:
             yield []
-            for line in wrap(text, min(columns, 100) - 2):
+            for line in wrap(_as_called(text), min(columns, 100) - 2):
                 yield ["  ", line]

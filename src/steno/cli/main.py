@@ -29,8 +29,8 @@ COMMANDS: Final = {
 _HELP: Final = """\
 Read what coding agents said and did: the sessions of Claude Code, told turn by turn.
 
-Sessions are read where the client keeps them (CLAUDE_CONFIG_DIR, else ~/.claude) and never
-changed. Without a command, the newest ones are listed.
+Sessions are read where the client keeps them (CLAUDE_CONFIG_DIR, else ~/.claude). Nothing changes
+them but `repair --in-place`. Without a command, the newest ones are listed.
 
 SESSION is a path, an id, the first letters of an id (four or more), a sub-agent's id, a title or a
 part of one, or `last`.
@@ -40,6 +40,7 @@ part of one, or `last`.
   steno show last             read the newest session
   steno show 7c1f --turn 4    one turn of it
   steno check                 is anything damaged or lost?
+  steno repair 7c1f           make it resume, in a new file
   steno demo                  made-up sessions to try things on
 
 \b

@@ -2,11 +2,14 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from steno.safe.terminal import clean
 
-__all__ = ["Names", "argument"]
+if TYPE_CHECKING:
+    from steno.store.found import Found
+
+__all__ = ["Names", "argument", "encodable", "stem_of", "text_of", "title_of"]
 
 _SHORTEST: Final = 4
 _SUFFIX: Final = ".jsonl"
@@ -16,11 +19,11 @@ class Names:
     """Short names for files that lie beside others."""
 
     def __init__(self, paths: Iterable[str]) -> None:
-        self._stems = sorted(_stem(path) for path in paths)
+        self._stems = sorted(stem_of(path) for path in paths)
 
     def short(self, path: str) -> str:
         """Return the shortest beginning of an id that no other session has."""
-        stem = _stem(path)
+        stem = stem_of(path)
         at = bisect_left(self._stems, stem)
         near = [each for each in self._stems[max(at - 1, 0) : at + 2] if each != stem]
         shared = max((_shared(stem, other) for other in near), default=0)
@@ -28,7 +31,7 @@ class Names:
 
     def again(self, path: str) -> str:
         """Return what names the file in another command: the short id, or its path."""
-        stem = _stem(path)
+        stem = stem_of(path)
         at = bisect_left(self._stems, stem)
         short = self.short(path)
         plain = short[:1].isalnum() and short.isascii() and short.replace("-", "").isalnum()
@@ -46,7 +49,37 @@ def argument(name: str) -> str | None:
     return quote(f"./{name}" if name.startswith("-") else name)
 
 
-def _stem(path: str) -> str:
+def title_of(found: "Found") -> str:
+    """Return what a session is about; nothing when it cannot be read."""
+    from steno.cli import clock
+    from steno.errors import Unreadable
+    from steno.store.glance import glance
+
+    try:
+        return glance(found, clock.now()).title
+    except Unreadable:
+        return ""
+
+
+def text_of(path: str) -> str:
+    """Return a path as text, whatever bytes it is made of."""
+    return path.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def encodable(value: Any) -> Any:
+    """Return a value for JSON in which every text is one, even where it quotes a file's name."""
+    if isinstance(value, str):
+        return value if value.isascii() else text_of(value)
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value).items()
+        return {key: encodable(each) for key, each in pairs}
+    if isinstance(value, list | tuple):
+        return [encodable(each) for each in cast("list[Any]", value)]
+    return value
+
+
+def stem_of(path: str) -> str:
+    """Return the name of a file without its ending."""
     return path.replace("\\", "/").rpartition("/")[2].removesuffix(_SUFFIX)
 
 

@@ -83,7 +83,11 @@ def _split(chunks: Iterable[bytes], offset: int, cap: int) -> Iterator[_Split]:
     """Yield (offset, line without its newline, had a newline); what is no line comes as a gap."""
     parts: list[bytes] = []
     held = 0
-    for chunk in chunks:
+    for chunk in _holes(chunks):
+        if isinstance(chunk, int):
+            yield offset, _zeros(offset, chunk), False
+            offset += chunk
+            continue
         first = chunk.find(b"\n")
         if first < 0:
             rest = chunk
@@ -102,16 +106,39 @@ def _split(chunks: Iterable[bytes], offset: int, cap: int) -> Iterator[_Split]:
                     )
                     offset += size + 1
             rest = chunk[last + 1 :]
-        if not parts and _all_zero(rest):
-            yield offset, _zeros(offset, len(rest)), False
-            offset += len(rest)
-        elif rest:
+        if rest:
             parts.append(rest)
             held += len(rest)
             if held > cap:
                 parts = [b"".join(parts)[:_HEAD]]
     if held:
         yield _line(offset, parts, held, cap, b"")
+
+
+def _holes(chunks: Iterable[bytes]) -> Iterator[bytes | int]:
+    """Yield the chunks; zeros that begin a line and go on to the end of one come as their number.
+
+    However many chunks they fill, they are one hole, and none of it is held.
+    """
+    zeros = 0
+    begun = False
+    for chunk in chunks:
+        body = chunk.lstrip(b"\0") if zeros else chunk
+        zeros += len(chunk) - len(body)
+        if not body:
+            continue
+        if zeros:
+            yield zeros
+            zeros = 0
+        start = body.rfind(b"\n") + 1
+        if (start or not begun) and _all_zero(body[start:] if body.endswith(b"\0") else b""):
+            zeros = len(body) - start
+            body = body[:start]
+        if body:
+            yield body
+        begun = not zeros and (len(body) > start or (begun and not start))
+    if zeros:
+        yield zeros
 
 
 def _line(offset: int, parts: list[bytes], length: int, cap: int, ending: bytes) -> _Split:

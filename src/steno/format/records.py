@@ -5,7 +5,7 @@ worked out when asked for, and never raises: what cannot be read is None or empt
 `damage`.
 """
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from steno.format.blocks import Block, Text, Thinking, ToolResult, ToolUse
@@ -25,6 +25,10 @@ _NONE: Final[tuple[Damage, ...]] = ()
 _UNREAD: Final = Message()
 _ROLES: Final = frozenset(("user", "assistant"))
 _MILLIS: Final = 1e11
+# What is nearer to the ends of the calendar cannot be told in every zone, nor counted on from.
+_EDGE: Final = timedelta(days=2)
+_FIRST: Final = datetime.min.replace(tzinfo=UTC) + _EDGE
+_LAST: Final = datetime.max.replace(tzinfo=UTC) - _EDGE
 
 
 class Gap:
@@ -236,18 +240,19 @@ Piece: TypeAlias = Record | Gap
 def read_time(value: str | float | None) -> datetime | None:
     """Return the moment a timestamp names: ISO text, or seconds or milliseconds as a number.
 
-    >>> read_time("2026-11-15T05:00:01.000Z").isoformat()
+    Always in UTC, and None at the very ends of the calendar, so that every zone can tell it.
+
+    >>> read_time("2026-11-15T06:00:01.000+01:00").isoformat()
     '2026-11-15T05:00:01+00:00'
     """
-    if isinstance(value, str):
-        try:
-            time = datetime.fromisoformat(value)
-        except ValueError:
-            return None
-        return time if time.tzinfo else time.replace(tzinfo=UTC)
     if value is None:
         return None
     try:
-        return datetime.fromtimestamp(value / 1000 if abs(value) > _MILLIS else value, UTC)
+        if isinstance(value, str):
+            time = datetime.fromisoformat(value)
+            time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+        else:
+            time = datetime.fromtimestamp(value / 1000 if abs(value) > _MILLIS else value, UTC)
     except (OverflowError, ValueError, OSError):
         return None
+    return time if _FIRST < time < _LAST else None

@@ -4,20 +4,64 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-__all__ = ["is_plain_name", "plain_name", "shape_of"]
+__all__ = ["is_plain_name", "is_plain_value", "masked", "plain_name", "shape_of"]
 
 _LONGEST: Final = 24
 _MOST: Final = 4
 _DEEPEST: Final = 3
 _NAME: Final = re.compile(r"[A-Za-z_$-][A-Za-z0-9_$-]{0,63}")
+_ENUM: Final = re.compile(r"[a-z][a-z0-9]*(?:[A-Z][a-z0-9]+|[_-][a-z0-9]+)*")
+_LONGEST_VALUE: Final = 40
+# What keys and tokens of well-known services begin with, and the ids that the API gives.
+_KEY: Final = re.compile(
+    r"(?:sk|pk|rk|xox[a-z]|glpat|pypi|dop)[-_]|(?:gh[a-z]|github_pat|npm|hf|toolu|msg|req)_"
+    r"|(?:AKIA|ASIA|AIza|eyJ|ya29)"
+)
+_DATE: Final = re.compile(r"(?<![0-9])20[0-9]{6}(?![0-9])")
+_PART: Final = re.compile(r"[A-Za-z0-9]+")
+_NUMBER: Final = re.compile(r"[0-9]+")
+_MOST_DIGITS: Final = 5
+_LONG_PART: Final = 12
+_LONGEST_PART: Final = 32
+_HEX: Final = re.compile(r"(?=(?:[a-f]*[0-9]){2})[0-9a-f]{8,}", re.IGNORECASE)
 _DIGIT: Final = re.compile(r"[0-9]")
 _WORD: Final = re.compile(r"[^\W\d_]")
 _ODD: Final = re.compile(r"[^x0\s!-/:-@\[-`{-~]")
 
 
 def is_plain_name(name: str) -> bool:
-    """Say whether a name looks like one that a programmer gave."""
-    return _NAME.fullmatch(name) is not None
+    """Say whether a name looks like one that a programmer gave, and like no key or token.
+
+    >>> is_plain_name("ephemeral_5m_input_tokens"), is_plain_name("sk-ant-api03-x7Fq")
+    (True, False)
+    """
+    return _NAME.fullmatch(name) is not None and not _is_secret(name)
+
+
+def is_plain_value(value: str, *, capital: bool = False) -> bool:
+    """Say whether a value looks like one of a list that a programmer wrote.
+
+    With `capital` its first letter may be one.
+
+    >>> is_plain_value("end_turn"), is_plain_value("acceptEdits"), is_plain_value("Ada")
+    (True, True, False)
+    """
+    lowered = value[:1].lower() + value[1:] if capital else value
+    short = len(value) <= _LONGEST_VALUE
+    return short and _ENUM.fullmatch(lowered) is not None and is_plain_name(value)
+
+
+def _is_secret(name: str) -> bool:
+    """Say whether a name is more likely a key, a token or the id of something."""
+    if _KEY.match(name):
+        return True
+    told = _DATE.sub("", name)
+    if sum(map(len, _NUMBER.findall(told))) > _MOST_DIGITS or _HEX.search(told):
+        return True
+    return any(
+        len(part) > _LONGEST_PART or (len(part) >= _LONG_PART and len(_NUMBER.findall(part)) > 1)
+        for part in _PART.findall(told)
+    )
 
 
 def plain_name(name: str) -> str:
@@ -26,7 +70,12 @@ def plain_name(name: str) -> str:
     >>> plain_name("stopReason"), plain_name("Which port?")
     ('stopReason', '"xxxxx xxxx?"')
     """
-    return name if is_plain_name(name) else f'"{_masked(name)}"'
+    return name if is_plain_name(name) else masked(name)
+
+
+def masked(text: str) -> str:
+    """Return the shape of a text alone, in quotes."""
+    return f'"{_masked(text)}"'
 
 
 def shape_of(value: Any, known: Callable[[str], bool] | None = None, depth: int = 0) -> str:

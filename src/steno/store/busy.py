@@ -7,6 +7,7 @@ from typing import Final
 from steno.errors import Busy
 from steno.format.paths import transcript_place
 from steno.format.sidecars import LiveProcess
+from steno.store.clock import now
 from steno.store.folder import ConfigFolder
 from steno.store.found import peek
 from steno.store.scratch import Identity, alive, real_file
@@ -16,11 +17,19 @@ __all__ = ["is_growing", "look_now", "refuse_if_busy", "writer_of"]
 
 _MOST: Final = 1 << 16
 _STARTED: Final = 22 - 3
+_FRESH: Final = 3
+"""For how many seconds after the last write more may come: a client writes as it thinks."""
 
 
 def is_growing(path: str, seen: Identity) -> bool:
-    """Say whether a file is not what it was when it was read, or a live client has it open."""
-    return look_now(real_file(path)) != seen or writer_of(path) is not None
+    """Say whether more may be written to a file.
+
+    It is not what it was when it was read, it was written a moment ago, or a live client has it
+    open.
+    """
+    if look_now(real_file(path)) != seen or writer_of(path) is not None:
+        return True
+    return abs(now() - seen.mtime_ns / 1e9) < _FRESH
 
 
 def writer_of(path: str) -> LiveProcess | None:

@@ -86,14 +86,14 @@ class Undone(msgspec.Struct, frozen=True):
 def keep_new(scratch: Scratch, path: str, *, like: str = "") -> str:
     """Put what was written at a path where nothing is; return the path.
 
-    It gets the mode of `like`, the file it was made from.
+    It gets the mode of `like`, the file it was made from, but not its age: clients delete by age.
 
     Raises:
         Unwritable: something is there already, or it cannot be written.
     """
     sweep(scratch.target)
     if like:
-        scratch.dress(_look(real_file(like)))
+        scratch.dress(_look(real_file(like)), time=False)
     scratch.close()
     try:
         if not _linked(scratch.path, path):

@@ -151,8 +151,10 @@ class Scratch:
         self._sources.append(source)
         return source
 
-    def dress(self, like: os.stat_result) -> None:
+    def dress(self, like: os.stat_result, *, time: bool = True) -> None:
         """Take on the mode, the owner and the time of the file this one stands in for.
+
+        A file beside it, rather than in its place, has a time of its own (`time=False`).
 
         Raises:
             Unwritable: that cannot be done.
@@ -161,7 +163,8 @@ class Scratch:
             if hasattr(os, "chown") and (like.st_uid, like.st_gid) != _owner(self.path):
                 os.chown(self.path, like.st_uid, like.st_gid)
             os.chmod(self.path, stat.S_IMODE(like.st_mode))
-            os.utime(self.path, ns=(like.st_atime_ns, like.st_mtime_ns))
+            if time:
+                os.utime(self.path, ns=(like.st_atime_ns, like.st_mtime_ns))
         except OSError as error:
             raise unwritable(self.target, error) from error
 

@@ -19,6 +19,8 @@ CLEANUP_DAYS: Final = 30
 _MOST: Final = 1 << 20
 _ENDS: Final = 1 << 16
 _SUFFIX: Final = ".jsonl"
+_NOTHING: Final = len("[]")
+"""The size of a list without items, which clients write for every session."""
 _BY_FOLDER: Final = ("file-history", "tasks", "session-env")
 _BY_NAME: Final[dict[str, Role]] = {"todos": "todo", "debug": "debug"}
 
@@ -85,7 +87,7 @@ def _elsewhere(config: str, problems: list[Problem]) -> Iterator[Leftover]:
                 yield _folder(entry, top, f"{top}/{entry.name}", problems)
     for top, role in _BY_NAME.items():
         for each in files_below(os.path.join(config, top), problems, prefix=top):
-            if each.place.role == role and each.place.session_id:
+            if each.place.role == role and each.place.session_id and each.size > _NOTHING:
                 yield Leftover(each.path, top, each.place.session_id, 1, each.size)
 
 

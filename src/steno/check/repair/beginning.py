@@ -16,7 +16,7 @@ _NOT_SENT: Final = "<"
 
 def mend_beginning(drafts: Drafts, *, client: Client) -> None:
     """Say that the beginning is missing: the API wants the user to speak first."""
-    if _begins_with_prompt(drafts, client):
+    if drafts.hides_records or _begins_with_prompt(drafts, client):
         return
     sent = as_resumed(drafts.transcript, client)
     if not sent or sent[0]["role"] == "user":

@@ -1,6 +1,9 @@
 """The chain: lost parents are bridged as the real client bridges them, rings are cut."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final, TypeAlias
 
 from steno.check.graph import Graph
 from steno.check.repair.edits import Drafts
@@ -9,6 +12,11 @@ from steno.session.nodes import CONVERSATION, Node
 from steno.session.resume.clients import Client
 
 __all__ = ["mend_chain"]
+
+_BEGIN: Final = "let it begin the conversation: nothing comes before it"
+_NO_PARENT: Final = "fields.no-parent"
+_Broken: TypeAlias = tuple[str, Node, str]
+"""The finding, the record, and what is done about it."""
 
 
 def mend_chain(drafts: Drafts, *, client: Client) -> None:
@@ -20,25 +28,25 @@ def mend_chain(drafts: Drafts, *, client: Client) -> None:
         _straighten(drafts, drafts.graph, client)
 
 
-def _bridge(drafts: Drafts, broken: list[tuple[str, Node, str]]) -> None:
+def _bridge(drafts: Drafts, broken: list[_Broken]) -> None:
     bridge = _Bridge(drafts.graph, [node for _, node, _ in broken])
     for finding, node, what in broken:
         parent = bridge.above(node)
-        if parent != node.parent:
-            drafts.change(node, finding, what, {"parentUuid": parent})
+        if parent != node.parent or finding == _NO_PARENT:
+            said = what if parent is not None else _BEGIN
+            drafts.change(node, finding, said, {"parentUuid": parent})
     for node in bridge.cut:
         what = "let it begin the conversation: it hung on a record that comes after it"
         drafts.change(node, "chain.forward", what, {"parentUuid": None})
 
 
-def _broken(drafts: Drafts, graph: Graph) -> list[tuple[str, Node, str]]:
+def _broken(drafts: Drafts, graph: Graph) -> list[_Broken]:
     """Return the records whose parent is of no use, in file order."""
-    leading = _leading(graph)
-    found: dict[int, tuple[str, Node, str]] = {}
-    for node in graph.dangling:
-        if node.index in leading:
-            what = "hang it on the record before: its parent is not in the file"
-            found[node.index] = ("chain.dangling", node, what)
+    found: dict[int, _Broken] = {}
+    # A parent that is not there may stand on a line that was too long to be read.
+    for node in [] if drafts.hides_records else _lost_parents(graph):
+        what = "hang it on the record before: its parent is not in the file"
+        found[node.index] = ("chain.dangling", node, what)
     for node in graph.selfish:
         what = "hang it on the record before: it names itself as its parent"
         found[node.index] = ("chain.self-parent", node, what)
@@ -49,11 +57,28 @@ def _broken(drafts: Drafts, graph: Graph) -> list[tuple[str, Node, str]]:
     for node in graph.cut_off:
         what = "hang it on the record before: an answer always follows something"
         found[node.index] = ("chain.lost-parent", node, what)
-    for node in graph.roots[1:]:
-        if node.is_message and "parentUuid" not in drafts.fields(node):
-            what = "hang it on the record before: it names no parent"
-            found[node.index] = ("fields.no-parent", node, what)
+    for node in _nameless_parents(drafts, graph):
+        what = "hang it on the record before: it names no parent"
+        found[node.index] = (_NO_PARENT, node, what)
     return [found[index] for index in sorted(found)]
+
+
+def _lost_parents(graph: Graph) -> list[Node]:
+    """Return what names a parent that is not in the file, where a message depends on it."""
+    if not graph.dangling:
+        return []
+    leading = _leading(graph)
+    return [node for node in graph.dangling if node.index in leading]
+
+
+def _nameless_parents(drafts: Drafts, graph: Graph) -> list[Node]:
+    """Return the messages without a parent's field; the first of a file needs none."""
+    first = next((node for node in drafts.transcript.nodes if node.is_message), None)
+    return [
+        node
+        for node in graph.roots
+        if node is not first and node.is_message and "parentUuid" not in drafts.fields(node)
+    ]
 
 
 def _leading(graph: Graph) -> set[int]:
@@ -73,6 +98,8 @@ class _Trees:
     def __init__(self, graph: Graph, tops: set[int]) -> None:
         named = graph.by_uuid
         self._above = list(range(len(graph.transcript.nodes)))
+        self._further: dict[int, int] = {}
+        """For records that were asked about, one further up: the way to the top is walked once."""
         for node in graph.members:
             parent = named.get(node.parent) if node.parent is not None else None
             if parent is not None and node.index not in tops:
@@ -80,19 +107,49 @@ class _Trees:
 
     def top(self, index: int) -> int:
         """Return the place of the record that a record hangs on in the end."""
-        above, trail = self._above, [index]
+        above, further = self._above, self._further
+        trail = [index]
         seen = {index}
-        while above[index] != index and above[index] not in seen:
-            index = above[index]
+        while (higher := further.get(index, above[index])) not in seen:
+            index = higher
             seen.add(index)
             trail.append(index)
-        for each in trail[:-1]:
-            above[each] = index
+        further.update(dict.fromkeys(trail[:-1], index))
         return index
 
     def hang(self, index: int, parent: int) -> None:
         """Hang a top on another record."""
         self._above[index] = parent
+
+    def cut(self, index: int) -> None:
+        """Make a record a top."""
+        self._above[index] = index
+        self._further.clear()
+
+
+class _Voice:
+    """The records of the main conversation, or of one sub-agent, by file order and by time."""
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.nodes = nodes
+        self.places = [node.index for node in nodes]
+        timed = [
+            (time.timestamp(), node.index, node)
+            for node in nodes
+            if (time := read_time(node.timestamp)) is not None
+        ]
+        self.timeline = sorted(timed, key=lambda each: each[:2])
+
+    def before(self, node: Node) -> Iterator[Node]:
+        """Yield what comes before a record, the nearest in time first, then that in the file."""
+        time = read_time(node.timestamp)
+        if time is not None:
+            # Of records of one time, those behind it in the file do not come before it.
+            place = bisect_left(self.timeline, (time.timestamp(), node.index))
+            for at in range(place - 1, -1, -1):
+                yield self.timeline[at][2]
+        for at in range(bisect_left(self.places, node.index) - 1, -1, -1):
+            yield self.nodes[at]
 
 
 class _Bridge:
@@ -103,74 +160,52 @@ class _Bridge:
         self.cut: list[Node] = []
         # Whatever they named plays no part any more.
         self._tops = {node.index for node in broken}
-        self._given: dict[int, int] = {}
         self._trees = _Trees(graph, self._tops)
-        self._all = [node for node in graph.members if node.type in CONVERSATION]
-        self._places = [node.index for node in self._all]
-        timed = [
-            (time.timestamp(), node.index, node)
-            for node in self._all
-            if (time := read_time(node.timestamp)) is not None
-        ]
-        self._timeline = sorted(timed, key=lambda each: each[:2])
+        spoken: defaultdict[tuple[bool, str], list[Node]] = defaultdict(list)
+        for node in graph.members:
+            if node.type in CONVERSATION:
+                spoken[_speaker(node)].append(node)
+        self._voices = {speaker: _Voice(nodes) for speaker, nodes in spoken.items()}
 
     def above(self, node: Node) -> str | None:
         """Return the id of the new parent; None when nothing comes before."""
-        found = self._earlier(node) or self._before(node)
-        if found is None and self._cut_loose(node):
-            found = self._earlier(node) or self._before(node)
+        voice = self._voices.get(_speaker(node))
+        if voice is None:
+            return None
+        found = self._found(voice, node)
+        if found is None and self._cut_loose(voice, node):
+            found = self._found(voice, node)
         if found is None:
             return None
-        self._given[node.index] = found.index
         self._trees.hang(node.index, found.index)
         return found.uuid
 
-    def _cut_loose(self, node: Node) -> bool:
+    def _found(self, voice: _Voice, node: Node) -> Node | None:
+        """Return the nearest record that does not hang below its new child."""
+        fitting = (
+            each
+            for each in voice.before(node)
+            if each is not node and self._trees.top(each.index) != node.index
+        )
+        return next(fitting, None)
+
+    def _cut_loose(self, voice: _Voice, node: Node) -> bool:
         """Free the first record of the file from a later one that hangs, in the end, on `node`."""
-        first = next((each for each in self._all if _same_voice(each, node)), None)
-        parent = self.graph.parent(first) if first is not None else None
-        if first is None or parent is None or first is node or parent.index < first.index:
+        first = voice.nodes[0]
+        parent = self.graph.parent(first)
+        if parent is None or first is node or parent.index < first.index:
             return False
         if first.index in self._tops:
             return False
         self.cut.append(first)
         self._tops.add(first.index)
-        self._trees = _Trees(self.graph, self._tops)
-        for index, given in self._given.items():
-            self._trees.hang(index, given)
+        self._trees.cut(first.index)
         return True
 
-    def _earlier(self, node: Node) -> Node | None:
-        time = read_time(node.timestamp)
-        if time is None:
-            return None
-        # Of records of one time, those behind it in the file do not come before it.
-        place = bisect_left(self._timeline, (time.timestamp(), node.index))
-        while place > 0:
-            place -= 1
-            candidate = self._timeline[place][2]
-            if self._fits(candidate, node):
-                return candidate
-        return None
 
-    def _before(self, node: Node) -> Node | None:
-        place = bisect_right(self._places, node.index - 1)
-        while place > 0:
-            place -= 1
-            if self._fits(self._all[place], node):
-                return self._all[place]
-        return None
-
-    def _fits(self, candidate: Node, node: Node) -> bool:
-        """Whether a record may become the parent: it must not hang below its new child."""
-        if candidate is node or not _same_voice(candidate, node):
-            return False
-        return self._trees.top(candidate.index) != node.index
-
-
-def _same_voice(one: Node, other: Node) -> bool:
-    """Whether two records belong to the main conversation, or to one sub-agent."""
-    return one.sidechain == other.sidechain and one.agent_id == other.agent_id
+def _speaker(node: Node) -> tuple[bool, str]:
+    """Return what tells the main conversation and its sub-agents apart."""
+    return node.sidechain, node.agent_id
 
 
 def _straighten(drafts: Drafts, graph: Graph, client: Client) -> None:

@@ -33,11 +33,15 @@ def changes_of(before: dict[str, Any], after: dict[str, Any], under: str = "") -
             yield from changes_of(*inner, f"{name}.")
         elif isinstance(old, list) and isinstance(new, list):
             removed, added = cast("list[Any]", old), cast("list[Any]", new)
-            gone = [item for item in removed if item not in added]
-            come = [item for item in added if item not in removed]
-            yield Change(name, _short(gone), _short(come))
+            yield Change(name, _short(_without(removed, added)), _short(_without(added, removed)))
         else:
             yield Change(name, _short(old), _short(new))
+
+
+def _without(items: list[Any], others: list[Any]) -> list[Any]:
+    """Return the items that are not among the others."""
+    known = {encode(item) for item in others}
+    return [item for item in items if encode(item) not in known]
 
 
 def _short(value: Any) -> Any:

@@ -1,17 +1,20 @@
 """Content: what the API would refuse is taken out of the messages that a resume sends."""
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from steno.check.repair.edits import Drafts, new_uuid
+from steno.check.repair.records import message_of
 from steno.check.responses import misnamed, nameless
-from steno.format.values import as_object
+from steno.format.encode import encode
+from steno.format.values import as_list, as_object, shown
 from steno.session.nodes import Node
-from steno.session.resume.rules import block_flaw, fixed_block
+from steno.session.resume.rules import block_flaw, fixed_block, is_blank, result_flaws
 
 __all__ = ["mend_content"]
 
-_Blocks = list[dict[str, Any]]
+_Block = dict[str, Any]
 _NOTHING: Final = "(no content)"
+_THINKING: Final = ("thinking", "redacted_thinking")
 _FINDINGS: Final = {
     "text": "message.empty-text",
     "thinking": "message.unsigned-thinking",
@@ -20,7 +23,6 @@ _FINDINGS: Final = {
     "document": "message.image",
     "tool_use": "tools.input",
     "server_tool_use": "tools.input",
-    "tool_result": "message.image",
 }
 
 
@@ -28,7 +30,7 @@ def mend_content(drafts: Drafts) -> None:
     """Mend the messages of the conversation, block by block."""
     graph = drafts.graph
     _name_responses(drafts, graph.conversation)
-    telling = {node.message_id for node in graph.messages if _says_something(drafts, node)}
+    telling = {node.message_id for node in graph.messages if _says_something(drafts, node)} - {None}
     for node in graph.messages:
         # A blank line of an answer that says more is dropped by every client, and harms nobody.
         if node.type == "user" or node.message_id not in telling or _says_something(drafts, node):
@@ -36,18 +38,17 @@ def mend_content(drafts: Drafts) -> None:
 
 
 def _says_something(drafts: Drafts, node: Node) -> bool:
-    """Whether an answer's line holds more than blank text."""
+    """Whether an answer's line is more than blank text, if only more trouble."""
     if node.type != "assistant":
         return False
-    content = _message(drafts, node).get("content")
-    if not isinstance(content, list):
-        return isinstance(content, str) and bool(content.strip())
-    return any(not _is_blank(block) for block in cast("list[Any]", content))
+    content = message_of(drafts, node).get("content")
+    if isinstance(content, str):
+        return bool(content.strip())
+    items = as_list(content)
+    return not items or any(not is_blank(item) for item in items)
 
 
-def _is_blank(block: Any) -> bool:
-    fields = as_object(block) or {}
-    return fields.get("type") == "text" and not str(fields.get("text") or "").strip()
+# Responses
 
 
 def _name_responses(drafts: Drafts, conversation: list[Node]) -> None:
@@ -61,6 +62,8 @@ def _name_responses(drafts: Drafts, conversation: list[Node]) -> None:
         new = name or other.setdefault(node.message_id, _new_name(node))
         what = "give the line the name of the response it stands in"
         _rename(drafts, node, new, "message.mixed", what)
+        if name:
+            _unthink(drafts, node)
 
 
 def _new_name(node: Node) -> str:
@@ -68,74 +71,106 @@ def _new_name(node: Node) -> str:
 
 
 def _rename(drafts: Drafts, node: Node, name: str, finding: str, what: str) -> None:
-    message = {**_message(drafts, node), "id": name}
+    message = {**message_of(drafts, node), "id": name}
     drafts.change(node, finding, what, {"message": message})
 
 
+def _unthink(drafts: Drafts, node: Node) -> None:
+    """Take the thinking out of a line that went into another response.
+
+    The API wants the thinking of a response as it was signed, and nobody else's beside it.
+    """
+    message = message_of(drafts, node)
+    blocks = as_list(message.get("content")) or []
+    kept = [block for block in blocks if (as_object(block) or {}).get("type") not in _THINKING]
+    if len(kept) == len(blocks):
+        return
+    what = "take out thinking that was signed for another response"
+    if kept:
+        fields = {"message": {**message, "content": kept}}
+        lost = f"in {node.type} {node.uuid}: thinking that was signed for another response"
+        drafts.change(node, "message.mixed", what, fields, lost=lost)
+    else:
+        drafts.set_aside(node, "message.mixed", f"set the record aside: {what}")
+
+
+# Blocks
+
+
 def _mend_message(drafts: Drafts, node: Node) -> None:
-    message = _message(drafts, node)
+    message = message_of(drafts, node)
     content = message.get("content")
-    if isinstance(content, str):
-        if not content.strip():
-            _fill(drafts, node, message)
+    if isinstance(content, str) and content.strip():
         return
-    if not isinstance(content, list):
-        return
-    blocks = [
-        cast("dict[str, Any]", item) if isinstance(item, dict) else {"type": "text", "text": item}
-        for item in cast("list[Any]", content)
-    ]
+    items = as_list(content)
+    blocks = [_as_block(item) for item in ([content] if items is None else items)]
     bad = [(block, flaw) for block in blocks if (flaw := block_flaw(block, node.type))]
-    if not bad and blocks:
+    if blocks and blocks == items and not bad:
         return
     kept = [good for block in blocks if (good := fixed_block(block, node.type)) is not None]
-    finding = _finding(bad[0][0]) if bad else "message.empty-text"
-    if kept:
-        what = "; ".join(dict.fromkeys(_words(block, flaw) for block, flaw in bad))
-        lost = "" if _is_empty(bad) else f"in {node.type} {node.uuid}: {what}"
-        drafts.change(node, finding, what, {"message": {**message, "content": kept}}, lost=lost)
-    elif node.type == "user":
-        what = "; ".join(dict.fromkeys(_words(block, flaw) for block, flaw in bad))
-        lost = "" if _is_empty(bad) else f"in {node.type} {node.uuid}: {what}"
-        _fill(drafts, node, message, finding, lost)
-    else:
+    finding = _finding(*bad[0]) if bad else _form(items)
+    said = [_words(block, flaw) for block, flaw in bad] or ["write its content as blocks"]
+    what = "; ".join(dict.fromkeys(said))
+    losses = "; ".join(dict.fromkeys(loss for each in bad if (loss := _loss(*each))))
+    lost = f"in {node.type} {node.uuid}: {losses}" if losses else ""
+    if not kept and node.type == "assistant":
         drafts.set_aside(node, finding, f"set the record aside: {bad[0][1] if bad else 'empty'}")
+        return
+    if not kept:
+        kept = [{"type": "text", "text": _NOTHING}]
+        what = "put words in place of a message of which nothing can be sent"
+    drafts.change(node, finding, what, {"message": {**message, "content": kept}}, lost=lost)
 
 
-def _fill(
-    drafts: Drafts,
-    node: Node,
-    message: dict[str, Any],
-    finding: str = "message.empty-text",
-    lost: str = "",
-) -> None:
-    blocks: _Blocks = [{"type": "text", "text": _NOTHING}]
-    what = "put words in place of a message of which nothing can be sent"
-    drafts.change(node, finding, what, {"message": {**message, "content": blocks}}, lost=lost)
+def _as_block(item: Any) -> _Block:
+    """Return a block as it is, and anything else as text."""
+    block = as_object(item)
+    if block is not None:
+        return block
+    text = "" if item is None else encode(item).decode("utf-8", "replace")
+    return {"type": "text", "text": item if isinstance(item, str) else text}
 
 
-def _finding(block: dict[str, Any]) -> str:
-    return _FINDINGS.get(str(block.get("type")), "message.unknown-block")
+def _form(items: list[Any] | None) -> str:
+    """Return what is wrong with content that holds no bad block."""
+    if items is None:
+        return "message.no-content"
+    return "message.unknown-block" if items else "message.empty-text"
 
 
-def _words(block: dict[str, Any], flaw: str) -> str:
+def _finding(block: _Block, _flaw: str) -> str:
+    kind = str(block.get("type"))
+    if kind == "tool_result":
+        kind = next(result_flaws(block), (kind, ""))[0]
+    return _FINDINGS.get(kind, "message.unknown-block")
+
+
+def _words(block: _Block, flaw: str) -> str:
     match block.get("type"):
         case "text":
             return "take out empty text"
         case "thinking" | "redacted_thinking":
             return "take out thinking without a signature, which the API refuses"
-        case "image" | "tool_result":
+        case "image" | "document" | "tool_result":
             return f"put a note in place of what the API refuses: {flaw}"
-        case "tool_use":
+        case "tool_use" if as_object(block.get("input")) is None:
             return "make the input of a call an object"
+        case "tool_use":
+            return "give a call an id and a name"
         case _:
             return f"take out {flaw}, which the API refuses"
 
 
-def _is_empty(bad: list[tuple[dict[str, Any], str]]) -> bool:
-    return all(block.get("type") == "text" for block, _ in bad)
-
-
-def _message(drafts: Drafts, node: Node) -> dict[str, Any]:
-    message = drafts.fields(node).get("message")
-    return cast("dict[str, Any]", message) if isinstance(message, dict) else {}
+def _loss(block: _Block, flaw: str) -> str:
+    """Return what the mended message no longer holds of a block, or nothing."""
+    match block.get("type"):
+        case "text":
+            text = block.get("text")
+            return "" if isinstance(text, str | None) else f"text that was none: {shown(text)}"
+        case "tool_use":
+            name = block.get("name")
+            return "" if isinstance(name, str | None) else f"the name of a call: {shown(name)}"
+        case "tool_result" if all(kind == "text" for kind, _ in result_flaws(block)):
+            return ""
+        case _:
+            return _words(block, flaw)

@@ -22,6 +22,7 @@ client passes over it, and nothing of the record is lost."""
 GONE: Final = object()
 """The value of a field that is to be left out."""
 _TWICE: Final = "line.duplicate-key"
+_UNREAD: Final = "line.oversize"
 
 
 class Edit(msgspec.Struct, frozen=True):
@@ -59,6 +60,11 @@ class Drafts:
 
     def __bool__(self) -> bool:
         return bool(self.edits)
+
+    @property
+    def hides_records(self) -> bool:
+        """Whether a line is too long to be read: what seems to be missing may stand there."""
+        return any(note.id == _UNREAD for gap in self.transcript.gaps for note in gap.damage)
 
     def fields(self, node: Node) -> dict[str, Any]:
         """Return the fields of a record as they stand in the draft."""
@@ -220,8 +226,10 @@ class Drafts:
             self._patches.setdefault(node.offset, {}).update(changed)
 
     def _resolved(self, uuid: Any) -> Any:
-        seen: set[Any] = set()
-        while isinstance(uuid, str) and uuid in self._unlinked and uuid not in seen:
+        seen: set[str | None] = set()
+        if not isinstance(uuid, str):
+            return uuid
+        while uuid in self._unlinked and uuid not in seen:
             seen.add(uuid)
             uuid = self._unlinked[uuid]
         return None if uuid in seen else uuid

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from steno.check.graph import Graph
 from steno.check.repair.edits import Drafts
+from steno.check.repair.records import message_of, objects_in
 from steno.format.values import as_list, as_object
 from steno.session.nodes import Node
 from steno.session.resume.images import MANY_IMAGES, MAX_SIDE_OF_MANY, image_flaw
@@ -16,14 +16,14 @@ _Blocks = list[dict[str, Any]]
 
 def mend_images(drafts: Drafts) -> None:
     """Put notes in place of images that are too large to be among so many."""
-    messages = Graph(drafts.transcript).messages
+    messages = drafts.graph.messages
     holders = [(node, images) for node in messages if (images := _images(drafts, node))]
     if sum(len(images) for _, images in holders) <= MANY_IMAGES:
         return
     for node, images in holders:
         sides = [side for image in images if (side := image_flaw(image.get("source"))[1])]
         if max(sides, default=0) > MAX_SIDE_OF_MANY:
-            message = drafts.fields(node)["message"]
+            message = message_of(drafts, node)
             content = _noted(message["content"])
             what = f"put a note in place of an image: {max(sides):,} pixels a side among so many"
             fields = {"message": {**message, "content": content}}
@@ -31,8 +31,8 @@ def mend_images(drafts: Drafts) -> None:
 
 
 def _images(drafts: Drafts, node: Node) -> _Blocks:
-    blocks = _objects((as_object(drafts.fields(node).get("message")) or {}).get("content"))
-    inner = [each for block in blocks for each in _objects(block.get("content"))]
+    blocks = objects_in(message_of(drafts, node).get("content"))
+    inner = [each for block in blocks for each in objects_in(block.get("content"))]
     return [block for block in (*blocks, *inner) if block.get("type") == "image"]
 
 
@@ -52,7 +52,3 @@ def _noted(content: Any) -> Any:
         else:
             noted.append(block)
     return noted
-
-
-def _objects(value: Any) -> _Blocks:
-    return [fields for item in as_list(value) or () if (fields := as_object(item)) is not None]

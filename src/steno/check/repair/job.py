@@ -11,14 +11,14 @@ from steno.check.evidence import Evidence
 from steno.check.findings import SEVERITIES, Severity
 from steno.check.repair.edits import Edit
 from steno.check.repair.lines import mend_lines
-from steno.check.repair.parts import keep_session, keep_until
+from steno.check.repair.parts import keep_session, keep_until, named
 from steno.check.repair.repair import Stage, repair, stages_for
 from steno.check.repair.slim import slim
 from steno.check.rules.ids import is_agent_file
 from steno.check.verdict import Verdict, verdicts
 from steno.format.source import Source
 from steno.session.resume.clients import LATEST, Client
-from steno.session.resume.replay import as_resumed
+from steno.session.resume.replay import as_resumed, resumed_chain
 from steno.session.resume.rules import Breach, breaches
 from steno.store.workbench import Workbench
 
@@ -35,6 +35,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     client: Client = LATEST
     until: str = ""
     """The record to end with, by its id or the beginning of it."""
+    name: str = ""
+    """The name that the mended file will have, if not the one it has."""
     slim: bool = False
     session: str = ""
     """Of a file with several sessions, the one to keep."""
@@ -49,6 +51,8 @@ class State(msgspec.Struct, frozen=True):
     counts: dict[Severity, int]
     verdicts: tuple[Verdict, ...]
     breaches: tuple[Breach, ...]
+    wayward: bool = False
+    """Whether the client goes another way than to the record that was asked for."""
 
     @property
     def errors(self) -> int:
@@ -72,7 +76,12 @@ class Job(msgspec.Struct):
     @property
     def changed(self) -> bool:
         """Whether anything was to be done."""
-        return bool(self.edits)
+        return bool(self.edits) or self.renamed
+
+    @property
+    def renamed(self) -> bool:
+        """Whether a name of its own mends the file."""
+        return bool(self.wish.name) and self.before.errors > self.after.errors
 
     @property
     def lost(self) -> list[str]:
@@ -95,7 +104,8 @@ class Job(msgspec.Struct):
             return self.settled and not self.after.errors
         ours = next((v for v in self.after.verdicts if self.wish.client.version in v.clients), None)
         whole = ours is not None and ours.outcome == "fully"
-        return self.settled and whole and not self.after.errors and not self.after.breaches
+        sound = not self.after.errors and not self.after.breaches and not self.after.wayward
+        return self.settled and whole and sound
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes of the mended file."""
@@ -113,19 +123,36 @@ def mend(
     before = _state(evidence, wish.client, proof=False)
     done()
     agent = is_agent_file(evidence)
-    stages = (mend_lines,) if agent else _stages(evidence, wish)
+    goal = _goal(evidence, wish)
+    written = datetime.fromtimestamp(wish.written, UTC)
+    stages = (mend_lines,) if agent else stages_for(goal, wish.client, written)
     result = repair(evidence.graph, stages, bench.put, first=_wanted(wish), done=done)
-    if not result.edits:
+    if result.edits or wish.name:
+        evidence = check(result.transcript.source, name=wish.name or name)
+        after = _state(evidence, wish.client, proof=True)
+        done()
+    else:
         after = _proven(evidence, before, wish.client)
-        return Job(wish, before, after, [], source, result.settled, agent)
-    after = _state(check(result.transcript.source, name=name), wish.client, proof=True)
-    done()
+    if wish.until and not agent:
+        after = msgspec.structs.replace(after, wayward=not _reaches(evidence, wish.client, goal))
     return Job(wish, before, after, result.edits, result.transcript.source, result.settled, agent)
 
 
-def _stages(evidence: Evidence, wish: Wish) -> tuple[Stage, ...]:
-    whole = None if wish.until or wish.session else evidence.graph
-    return stages_for(whole, wish.client, datetime.fromtimestamp(wish.written, UTC))
+def _goal(evidence: Evidence, wish: Wish) -> str | None:
+    """Return the record that the session is to go on from: the one asked for, or as it was."""
+    if wish.until:
+        return named(evidence.transcript, wish.until).uuid
+    leaf = evidence.graph.leaf if not wish.session else None
+    return leaf.uuid if leaf is not None else None
+
+
+def _reaches(evidence: Evidence, client: Client, goal: str | None) -> bool:
+    """Whether the client's way through a file leads to a record."""
+    chain = evidence.graph.readings.of(client).chain or []
+    if any(node.uuid == goal for node in chain):
+        return True
+    # A reading may leave out notes that lead nowhere; the record may be one.
+    return any(node.uuid == goal for node in resumed_chain(evidence.transcript, client) or ())
 
 
 def _wanted(wish: Wish) -> Iterator[Stage]:

@@ -1,18 +1,13 @@
 """The leaf: a repaired session goes on from the record that the broken one went on from."""
 
-from datetime import timedelta
-from typing import Final
-
 from steno.check.repair.edits import Drafts
-from steno.check.repair.shape import stamp
+from steno.check.repair.shape import just_after, stamp
 from steno.format.records import read_time
 from steno.session.nodes import Node
 from steno.session.resume.clients import Client
 from steno.session.resume.replay import resumed_chain
 
 __all__ = ["mend_leaf"]
-
-_STEP: Final = timedelta(milliseconds=1)
 
 
 def mend_leaf(drafts: Drafts, *, client: Client, goal: str | None) -> None:
@@ -25,6 +20,9 @@ def mend_leaf(drafts: Drafts, *, client: Client, goal: str | None) -> None:
     if wanted is None or not wanted.converses:
         return
     missed = not _is_on_the_way(drafts, wanted, client)
+    if missed and _is_named(drafts, wanted):
+        # The client was told, and has its reasons.
+        return
     # Whatever the client goes by, the file should say the same to those that look for the record.
     if not any(node is wanted for node in drafts.graph.chain) or (
         missed and client.obeys_last_prompt
@@ -32,6 +30,13 @@ def mend_leaf(drafts: Drafts, *, client: Client, goal: str | None) -> None:
         _name(drafts, wanted)
     elif missed:
         _make_latest(drafts, wanted, client)
+
+
+def _is_named(drafts: Drafts, wanted: Node) -> bool:
+    """Whether the last word on the leaf is that it is this record, and no other."""
+    last = drafts.transcript.last("last-prompt")
+    fields = last.fields if last is not None else {}
+    return fields.get("leafUuid") == wanted.uuid and fields.get("explicit") is True
 
 
 def _name(drafts: Drafts, wanted: Node) -> None:
@@ -56,7 +61,7 @@ def _make_latest(drafts: Drafts, wanted: Node, client: Client) -> None:
         return
     what = f"give it the latest time: {client.version} goes on from there"
     lost = f"the time of {wanted.uuid}: {wanted.timestamp}"
-    fields = {"timestamp": stamp(latest + _STEP)}
+    fields = {"timestamp": stamp(just_after(latest))}
     drafts.change(wanted, "chain.leaf", what, fields, lost=lost)
 
 

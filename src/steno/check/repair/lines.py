@@ -47,6 +47,7 @@ def _leave_out(drafts: Drafts, gap: Gap) -> None:
         drafts.remove(gap, note.id, f"leave out {gap.length:,} zero bytes")
         return
     excerpt = gap.head[:_EXCERPT].decode("utf-8", "replace").strip()
+    excerpt += "…" if len(gap.head.strip()) > _EXCERPT else ""
     where = f"line {drafts.line(gap):,}"
     lost = f"{gap.length:,} bytes that are no record, in {where}: {excerpt}"
     drafts.remove(gap, note.id, f"leave out {gap.length:,} bytes that are no record", lost=lost)

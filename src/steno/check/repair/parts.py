@@ -8,7 +8,7 @@ from steno.format.records import Gap
 from steno.session.nodes import Node
 from steno.session.transcript import Transcript
 
-__all__ = ["keep_session", "keep_until", "sessions_in"]
+__all__ = ["keep_session", "keep_until", "named", "sessions_in"]
 
 
 def keep_until(drafts: Drafts, *, uuid: str) -> None:
@@ -17,7 +17,7 @@ def keep_until(drafts: Drafts, *, uuid: str) -> None:
     Raises:
         NotFound: no record has that id.
     """
-    node = _named(drafts.transcript, uuid)
+    node = named(drafts.transcript, uuid)
     behind = len(drafts.transcript.nodes) - node.index - 1
     if not behind:
         return
@@ -26,7 +26,12 @@ def keep_until(drafts: Drafts, *, uuid: str) -> None:
     drafts.keep_only(lambda offset: offset <= node.offset, edit)
 
 
-def _named(transcript: Transcript, uuid: str) -> Node:
+def named(transcript: Transcript, uuid: str) -> Node:
+    """Return the record with an id, or with the only one that begins like that.
+
+    Raises:
+        NotFound: no record has that id, or several have.
+    """
     found = {name for name in transcript.by_uuid if name.startswith(uuid)} if uuid else set[str]()
     if uuid in found:
         found = {uuid}
@@ -42,7 +47,7 @@ def sessions_in(transcript: Transcript) -> dict[str, list[Node]]:
     waiting: list[Node] = []
     name = ""
     for node in transcript.nodes:
-        name = transcript.record(node).session_id or name
+        name = node.session or name
         if name:
             found.setdefault(name, []).extend([*waiting, node])
             waiting = []

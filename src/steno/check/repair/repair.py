@@ -57,13 +57,11 @@ class Repaired(msgspec.Struct):
         return b"".join(self.transcript.source.chunks())
 
 
-def stages_for(graph: Graph | None, client: Client, written: datetime) -> tuple[Stage, ...]:
+def stages_for(goal: str | None, client: Client, written: datetime) -> tuple[Stage, ...]:
     """Return the stages that make a file resume in a client, in their order.
 
-    `graph` is the file as it is, for the session to go on where it stands.
+    `goal` is the record that the session is to go on from, if that is known.
     """
-    leaf = graph.leaf if graph is not None else None
-    goal = leaf.uuid if leaf is not None else None
     return (
         mend_lines,
         lambda drafts: mend_shape(drafts, written=written),
@@ -88,17 +86,22 @@ def repair(
 ) -> Repaired:
     """Run the stages in turn, each until it is content, and on until all are.
 
-    What comes `first` is done once, before anything else. `done` is called behind every stage.
+    What comes `first` is done once, before anything else. `done` is called behind every stage. A
+    stage that does the very same again never comes to an end: the repair does, unsettled.
     """
     bench = _Bench(graph, workshop)
     for stage in first:
         bench.run(stage)
         done()
     content = at = 0
+    before: dict[int, list[Edit]] = {}
     for _ in range(_RUNS):
-        if bench.run(stages[at]):
+        if edits := bench.run(stages[at]):
             # Once more, before the next one builds on what is only half done.
             content = 0
+            if edits == before.get(at):
+                break
+            before[at] = edits
         else:
             content += 1
             at = (at + 1) % len(stages)
@@ -117,15 +120,15 @@ class _Bench:
         self._workshop = workshop
         self._lines = _Lines()
 
-    def run(self, stage: Stage) -> bool:
-        """Let one stage do its work; return whether there was any."""
+    def run(self, stage: Stage) -> list[Edit]:
+        """Let one stage do its work; return what that was."""
         drafts = Drafts(self.graph, self._lines.of(self.graph.transcript))
         stage(drafts)
         if not drafts:
-            return False
+            return []
         self.edits.extend(drafts.edits)
         self.graph = Graph(load(self._workshop(self._lines.followed(drafts))))
-        return True
+        return drafts.edits
 
 
 class _Lines:
@@ -172,5 +175,6 @@ def repair_bytes(data: bytes, *, client: str | Client = LATEST, written: float =
     """Repair a file held in memory."""
     habits = client_for(client) if isinstance(client, str) else client
     graph = Graph(load(BytesSource(data)))
-    stages = stages_for(graph, habits, datetime.fromtimestamp(written, UTC))
+    goal = graph.leaf.uuid if graph.leaf is not None else None
+    stages = stages_for(goal, habits, datetime.fromtimestamp(written, UTC))
     return repair(graph, stages, lambda chunks: BytesSource(b"".join(chunks)))

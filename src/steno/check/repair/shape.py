@@ -1,7 +1,7 @@
 """Shape: each message gets what every client needs of it: a type, an id, a time, a message."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
@@ -9,9 +9,10 @@ from steno.check.repair.edits import GONE, Drafts, new_uuid
 from steno.format.blocks import Block, UnknownBlock
 from steno.format.loose import loose
 from steno.format.records import Record, read_time
-from steno.session.nodes import Node
+from steno.format.values import as_object
+from steno.session.nodes import CONVERSATION, Node
 
-__all__ = ["mend_shape", "stamp"]
+__all__ = ["just_after", "mend_shape", "stamp"]
 
 _ROLES: Final = ("user", "assistant")
 _FOREIGN: Final = ("toolName", "toolArguments", "subtype", "content")
@@ -20,38 +21,68 @@ _STEP: Final = timedelta(milliseconds=1)
 
 def mend_shape(drafts: Drafts, *, written: datetime) -> None:
     """Give messages their type, id, time and message; set aside those that say nothing."""
+    _unmark(drafts)
     clock = _Clock(drafts, written)
     # Read along, not record by record: most need nothing, and are passed over at a glance.
     records = (piece for piece in drafts.transcript.pieces() if isinstance(piece, Record))
     for node, record in zip(drafts.transcript.nodes, records, strict=True):
         if node.type and not _may_speak(node):
+            _hush(drafts, node, record)
             continue
         if _is_plain(node, record):
             clock.set(node)
             continue
         role = record.role or _role_of(record)
         if not role:
+            if not node.type and (node.uuid or "message" in record.fields):
+                what = "set aside a record without a type that says nothing"
+                drafts.set_aside(node, "fields.no-type", what)
             continue
-        if record.blocks and _is_foreign(record, role):
-            _translate(drafts, node, record, role)
-        elif node.type != role:
-            drafts.change(node, "fields.no-type", f"say that it is the {role}'s", {"type": role})
-        if not isinstance(drafts.fields(node).get("message"), dict):
-            what = "set aside a message that says nothing"
-            drafts.set_aside(node, "fields.no-message", what)
-            continue
-        if node.has_message and not node.has_content and not record.blocks:
-            drafts.set_aside(node, "message.no-content", "set aside a message without content")
-            continue
-        if node.uuid is None:
-            name = new_uuid(node.index, record.line)
-            drafts.change(node, "fields.no-uuid", "give the record an id", {"uuid": name})
-        clock.set(node)
+        if _mend_record(drafts, node, record, role):
+            clock.set(node)
+
+
+def _hush(drafts: Drafts, node: Node, record: Record) -> None:
+    """Take words away from a record that is no message: it would pass for one of a dialect."""
+    if record.dialect == "claude" or not isinstance(record.fields.get("message"), str):
+        return
+    lost = f"the words of a record that is no message, {node.uuid}: {record.fields['message']}"
+    what = "take away words that no client reads"
+    drafts.change(node, "fields.dialect", what, {"message": GONE}, lost=lost)
+
+
+def _mend_record(drafts: Drafts, node: Node, record: Record, role: str) -> bool:
+    """Give a message what it lacks but for its time; return whether it stays one."""
+    if record.blocks and _is_foreign(record, role):
+        _translate(drafts, node, record, role)
+    elif node.type != role:
+        drafts.change(node, "fields.no-type", f"say that it is the {role}'s", {"type": role})
+    if not isinstance(drafts.fields(node).get("message"), dict):
+        drafts.set_aside(node, "fields.no-message", "set aside a message that says nothing")
+        return False
+    if node.has_message and not node.has_content and not record.blocks:
+        drafts.set_aside(node, "message.no-content", "set aside a message without content")
+        return False
+    if not node.uuid:
+        name = new_uuid(node.index, record.line)
+        drafts.change(node, "fields.no-uuid", "give the record an id", {"uuid": name})
+    return True
+
+
+def _unmark(drafts: Drafts) -> None:
+    """Take a sub-agent's marks off a file of nothing else: it is a conversation of its own."""
+    nodes = drafts.transcript.nodes
+    if not all(node.sidechain for node in nodes if node.is_message):
+        return
+    for node in nodes:
+        if node.sidechain and node.type in CONVERSATION:
+            what = "take a sub-agent's mark away: every message of the file has it"
+            drafts.change(node, "sidechain.all", what, {"isSidechain": False})
 
 
 def _is_plain(node: Node, record: Record) -> bool:
     """Whether a record is a message as clients write them, but perhaps for its time."""
-    whole = node.is_message and node.has_message and node.has_content and node.uuid is not None
+    whole = node.is_message and node.has_message and node.has_content and bool(node.uuid)
     return whole and record.dialect == "claude" and record.role == node.type
 
 
@@ -64,7 +95,7 @@ def _role_of(record: Record) -> str:
     """Return whose words a record without a type must be."""
     if record.type or record.message is None:
         return ""
-    told = _object(loose(record.envelope.message)).get("role")
+    told = _message(record).get("role")
     if told in _ROLES:
         return str(told)
     return "assistant" if record.tool_uses or record.message.id else "user"
@@ -74,13 +105,13 @@ def _is_foreign(record: Record, role: str) -> bool:
     """Whether a record is written in a way that no client reads."""
     if record.dialect == "claude":
         return False
-    message = _object(loose(record.envelope.message)) if record.message is not None else {}
+    message = _message(record)
     return record.type != role or "role" not in message
 
 
 def _translate(drafts: Drafts, node: Node, record: Record, role: str) -> None:
     """Write a record of a published dialect as the real client would have."""
-    message = _object(loose(record.envelope.message)) if record.message is not None else {}
+    message = _message(record)
     content = message.get("content")
     if not isinstance(content, str | list):
         content = [_block(block) for block in record.blocks]
@@ -94,10 +125,16 @@ def _translate(drafts: Drafts, node: Node, record: Record, role: str) -> None:
     drafts.change(node, "fields.dialect", "write it as the real client does", fields)
 
 
+def _message(record: Record) -> dict[str, Any]:
+    if record.message is None:
+        return {}
+    return as_object(loose(record.envelope.message)) or {}
+
+
 def _block(block: Block) -> dict[str, Any]:
     if isinstance(block, UnknownBlock):
         return {**block.fields, "type": block.type}
-    return _object(loose(msgspec.json.encode(block)))
+    return as_object(loose(msgspec.json.encode(block))) or {}
 
 
 class _Clock:
@@ -118,7 +155,7 @@ class _Clock:
         if isinstance(node.timestamp, str) and time is not None:
             return
         if time is None:
-            time = self._start if self._last is None else self._last + _STEP
+            time = self._start if self._last is None else just_after(self._last)
         self._last = time
         finding = "time.missing" if node.timestamp is None else "time.number"
         lost = ""
@@ -135,6 +172,11 @@ class _Clock:
             self._at += 1
 
 
+def just_after(time: datetime) -> datetime:
+    """Return the moment behind another."""
+    return time + _STEP
+
+
 def stamp(time: datetime) -> str:
     """Return a moment as the client writes it.
 
@@ -142,7 +184,3 @@ def stamp(time: datetime) -> str:
     '2026-11-15T05:00:01.000Z'
     """
     return f"{time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

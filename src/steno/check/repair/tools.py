@@ -1,22 +1,20 @@
 """Tool calls: each gets one result, right behind it, and no result is without its call."""
 
 from bisect import bisect_right
-from collections import defaultdict
-from datetime import timedelta
-from typing import Any, Final, cast
+from collections import Counter, defaultdict
+from typing import Any, Final
 
 from steno.check.graph import Graph
 from steno.check.pairs import Block, Pairs
 from steno.check.repair.edits import Drafts, new_uuid
-from steno.check.repair.records import envelope_of
-from steno.check.repair.shape import stamp
+from steno.check.repair.records import envelope_of, message_of, objects_in
+from steno.check.repair.shape import just_after, stamp
 from steno.format.records import read_time
 from steno.session.nodes import Node
 from steno.session.resume.mend import INTERRUPTED
 
 __all__ = ["mend_tools"]
 
-_STEP: Final = timedelta(milliseconds=1)
 _IDS: Final = {"tool_use": "id", "tool_result": "tool_use_id"}
 
 
@@ -24,6 +22,9 @@ def mend_tools(drafts: Drafts) -> None:
     """Pair calls and results along the conversation, one kind of trouble at a time."""
     graph = drafts.graph
     pairs = graph.pairs
+    if drafts.hides_records:
+        # What is missing may stand on the line that was not read.
+        return
     if pairs.reused:
         _rename(drafts, graph, pairs)
     elif pairs.early:
@@ -47,7 +48,10 @@ def _rename(drafts: Drafts, graph: Graph, pairs: Pairs) -> None:
         at = bisect_right(behind, places[call.node.index])
         answer = graph.messages[behind[at]] if at < len(behind) else None
         for node in (call.node, *((answer,) if answer is not None else ())):
-            blocks = [_renamed(block, call.id, new) for block in _blocks(drafts, node)]
+            blocks = [
+                _renamed(block, call.id, new)
+                for block in objects_in(message_of(drafts, node).get("content"))
+            ]
             what = "give a call an id of its own: an earlier response has used it"
             _write(drafts, node, blocks, "tools.duplicate-use", what)
 
@@ -88,14 +92,16 @@ def _take_out(drafts: Drafts, pairs: Pairs) -> None:
 
 
 def _without(drafts: Drafts, node: Node, found: list[tuple[Block, str]]) -> None:
-    unwanted = [result.id for result, _ in found]
+    unwanted = Counter(result.id for result, _ in found)
     kept: list[dict[str, Any]] = []
     # From the end, so that of two results of one call in one message the first one stays.
-    for block in reversed(_blocks(drafts, node)):
-        if block.get("type") == "tool_result" and block.get("tool_use_id") in unwanted:
-            unwanted.remove(str(block["tool_use_id"]))
+    for block in reversed(objects_in(message_of(drafts, node).get("content"))):
+        name = str(block.get("tool_use_id", ""))
+        if block.get("type") == "tool_result" and unwanted[name]:
+            unwanted[name] -= 1
         else:
-            kept.insert(0, block)
+            kept.append(block)
+    kept.reverse()
     finding = found[0][1]
     names = ", ".join(result.id for result, _ in found)
     second = finding == "tools.duplicate-result"
@@ -142,7 +148,9 @@ class _Answers:
     def _go_through(self, node: Node, result: str | None, finding: str, what: str) -> None:
         """Let the conversation go on behind a result instead of beside it."""
         for child in self.below.pop(node.uuid, ()):
-            if child.type == "user" and not child.results:
+            # The lines of one response hang on each other.
+            same = child.message_id is not None and child.message_id == node.message_id
+            if not same and not child.results:
                 self.drafts.change(child, finding, what, {"parentUuid": result})
 
     def _synthetic(self, call: Block) -> dict[str, Any]:
@@ -161,7 +169,7 @@ class _Answers:
             "type": "user",
             "message": {"role": "user", "content": [block]},
             "uuid": new_uuid("answer", node.uuid, call.id),
-            "timestamp": stamp(time + _STEP) if time else node.timestamp,
+            "timestamp": stamp(just_after(time)) if time else node.timestamp,
             "sourceToolAssistantUUID": node.uuid,
         }
 
@@ -175,13 +183,5 @@ def _write(
     *,
     lost: str = "",
 ) -> None:
-    message = cast("dict[str, Any]", drafts.fields(node)["message"])
-    fields = {"message": {**message, "content": blocks}}
+    fields = {"message": {**message_of(drafts, node), "content": blocks}}
     drafts.change(node, finding, what, fields, lost=lost)
-
-
-def _blocks(drafts: Drafts, node: Node) -> list[dict[str, Any]]:
-    message = drafts.fields(node).get("message")
-    content = cast("dict[str, Any]", message).get("content") if isinstance(message, dict) else None
-    items = cast("list[Any]", content) if isinstance(content, list) else []
-    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]

@@ -4,7 +4,7 @@ from typing import Final
 
 from steno.check.evidence import Evidence
 from steno.check.findings import Place, Rule
-from steno.check.readings import NEWEST
+from steno.check.readings import NEWEST, speaks
 from steno.check.rules.ids import is_agent_file
 from steno.format.spans import Span
 from steno.session.nodes import CONVERSATION, Node
@@ -166,15 +166,11 @@ def look(evidence: Evidence) -> None:
 
 def _look_for_messages(evidence: Evidence) -> None:
     nodes = evidence.transcript.nodes
-    if any(_speaks(node) for node in nodes):
+    # Files in which only sub-agents speak have a rule of their own.
+    if any(speaks(node) for node in nodes):
         return
     held = "no record of the file is a message" if nodes else "the file has no record"
     evidence.findings.add(EMPTY, Place(1, Span(0, 0)), held)
-
-
-def _speaks(node: Node) -> bool:
-    # Files in which only sub-agents speak have a rule of their own.
-    return node.type in ("user", "assistant") or node.subtype == "local_command"
 
 
 def _look_at_parents(evidence: Evidence) -> None:
@@ -228,15 +224,21 @@ def _look_at_the_beginning(evidence: Evidence) -> None:
 
 def _look_at_lost(evidence: Evidence) -> None:
     graph = evidence.graph
-    # What is not sent for another reason, such as a missing time, has a finding of its own.
     reading = graph.readings.of(LATEST)
-    missed = graph.messages if reading.refused == "no leaf" else graph.lost(LATEST) or []
-    sound = (node for node in missed if _is_sound(node))
-    lost = {node.index: node for node in (*graph.unreachable, *sound)}
+    reached = {node.index for node in reading.chain or ()}
+    apart = {node.index for node in graph.unreachable}
+    there = {node.index: node for node in (*graph.messages, *graph.unreachable)}
+    missed = [node for index, node in there.items() if index not in reached]
+    # What is not sent for another reason, such as a missing time, has a finding of its own.
+    stopped = reading.refused not in ("", "no leaf")
+    lost = {
+        node.index: node
+        for node in missed
+        if node.index in apart or (not stopped and _is_sound(node))
+    }
     if not lost:
         return
-    there = {node.index for node in (*graph.messages, *graph.unreachable)}
-    sent = sum(node.index in there for node in reading.chain or ())
+    sent = len(there) - len(missed)
     words = (
         f"{len(lost):,} of {len(there):,} messages cannot be reached; "
         f"{LATEST.version} would load {sent:,}, {round(100 * sent / len(there))} %"

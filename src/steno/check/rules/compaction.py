@@ -41,13 +41,16 @@ RULES: Final[tuple[Rule, ...]] = (NO_SUMMARY, TITLE_FORM, LOGICAL_PARENT)
 
 def look(evidence: Evidence) -> None:
     """Look at every boundary of the main conversation."""
-    for node in boundaries(evidence.graph):
+    found = boundaries(evidence.graph)
+    if not found:
+        return
+    for node in found:
         if node.logical_parent and node.logical_parent not in evidence.graph.by_uuid:
             words = f"it follows {node.logical_parent!r}, which is not in the file"
             evidence.note(LOGICAL_PARENT, node, words)
-    for found in unsummed(evidence.graph):
-        title = found.title
+    for each in unsummed(evidence.graph):
+        title = each.title
         rule = NO_SUMMARY if title is None else TITLE_FORM
         words = "" if title is None else f"line {evidence.lines[title.index]} has the summary"
-        place = evidence.place(found.boundary)
-        evidence.findings.add(rule, place, words, mild=not found.matters)
+        place = evidence.place(each.boundary)
+        evidence.findings.add(rule, place, words, mild=not each.matters)

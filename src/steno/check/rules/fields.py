@@ -52,7 +52,7 @@ _DIALECT: Final = Rule(
     "fields.dialect",
     "error",
     "records are in a form that no client writes or resumes",
-    "export them in the real client's form to go on with the session",
+    "no client resumes them; `steno repair` writes them in the real client's form",
     "Two published descriptions of the format differ from what clients write: one has messages as "
     "plain strings and `toolName`, the other the types `human` and `tool_result` and times in "
     "milliseconds. Tools were built from them. No client resumes such a file: 2.1.325 says that "

@@ -18,17 +18,19 @@ DUPLICATE: Final = Rule(
     "Copying a session, merging two copies of it, or a client that wrote a line again leaves a "
     "record twice. Clients keep records by id: the last one in the file wins and takes the place "
     "of the first, so nothing is lost. 2.1.200 goes on from the last record of the file though, "
-    "and sends only what leads up to it when that is a late copy. Repair keeps the last copy.",
+    "and sends only what leads up to it when that is a late copy. Repair keeps the first copy, whose "
+    "place and time fit its neighbours, and leaves the others out.",
 )
 CONFLICT: Final = Rule(
     "ids.conflict",
     "error",
     "two records have one id, and say different things",
-    "clients keep the last one only, the other is lost; `steno repair` gives it an id of its own",
+    "clients keep the last one only, the other is lost; `steno repair` sets the other aside",
     "An id names one record of a file. When two different records share one, every client keeps "
     "the last in the file, in the place of the first; what the first said is gone, and records "
     "that hung on it hang on the other. Tools that edit sessions without renaming the copies "
-    "cause it. Repair gives the earlier record a new id, so that nothing is overwritten.",
+    "cause it. Repair sets the earlier record aside: it stays in the file, under a type that no client "
+    "takes in, and the last keeps the id.",
 )
 BAD_UUID: Final = Rule(
     "ids.bad-uuid",
@@ -75,7 +77,7 @@ SNAPSHOT_COLLISION: Final = Rule(
     "A file-history snapshot names the message it belongs to in `messageId`, and has no id of its "
     "own. One with a `uuid` that a message has as well hides that message from readers that put "
     "every record into one table. The studied clients only look at messages, system records and "
-    "attachments, and are not misled.",
+    "attachments, and are not misled. Repair takes the `uuid` off the snapshot.",
 )
 RULES: Final[tuple[Rule, ...]] = (
     DUPLICATE,
@@ -151,23 +153,23 @@ def _body(fields: dict[str, Any]) -> list[Any]:
 
 
 def _look_at_sessions(evidence: Evidence) -> None:
-    found = _sessions(evidence)
-    ids = list(dict.fromkeys(found.values()))
-    if len(ids) > 1:
-        second = next(node for node, name in found.items() if name != ids[0])
-        words = f"records name {ids[0]!r} and {ids[1]!r}"
-        evidence.note(SEVERAL_SESSIONS, second, words)
-    if ids and is_uuid(evidence.name) and evidence.name not in ids:
-        evidence.note(SESSION_MISMATCH, next(iter(found)), f"records name {ids[0]!r}")
-
-
-def _sessions(evidence: Evidence) -> dict[Node, str]:
-    """Return the session that the first, the middle and the last member name.
-
-    Records of one session stand together, so this is enough to see that there are several.
-    """
     members = evidence.graph.members
-    if not members:
-        return {}
-    some = dict.fromkeys((members[0], members[len(members) // 2], members[-1]))
-    return {node: node.session for node in some if node.session}
+    names = {node.session for node in members} - {""}
+    if len(names) > 1:
+        first, second, *more = _first_of_each(members)
+        others = f" and {len(more):,} more" if more else ""
+        joint = "," if more else " and"
+        words = f"records name {first.session!r}{joint} {second.session!r}{others}"
+        evidence.note(SEVERAL_SESSIONS, second, words)
+    if names and is_uuid(evidence.name) and evidence.name not in names:
+        first = next(node for node in members if node.session)
+        evidence.note(SESSION_MISMATCH, first, f"records name {first.session!r}")
+
+
+def _first_of_each(members: list[Node]) -> list[Node]:
+    """Return the first record of each session that is named."""
+    found: dict[str, Node] = {}
+    for node in members:
+        if node.session:
+            found.setdefault(node.session, node)
+    return list(found.values())

@@ -100,11 +100,13 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "line.oversize",
         "warning",
-        "a line is longer than the cap and was not read",
-        "check again with a higher cap to see inside",
-        "Reading a line takes memory in proportion to its length, so lines beyond the cap are "
-        "passed over. Nothing else is said about such a line; its record may be sound, and records "
-        "that hang on it seem to have no parent.",
+        "a line is longer than 64 MiB and was not read",
+        "nothing is known of what it holds, and it is kept as it is; records that hang on it seem "
+        "to have no parent",
+        "Reading a line takes memory in proportion to its length, so lines beyond 64 MiB are passed "
+        "over. Nothing else is said about such a line; its record may be sound, and records that "
+        "hang on it seem to have no parent. Clients have no such limit. Repair keeps the line, and "
+        "does not bridge over it.",
     ),
     Rule(
         "line.depth",
@@ -158,10 +160,11 @@ RULES: Final[tuple[Rule, ...]] = (
         "line.no-newline",
         "info",
         "the file does not end in a newline",
-        "clients before 2.1.325 glue their next record onto the last line; `steno repair` adds it",
+        "clients before 2.1.325 glue their next record onto the last line; go on with a newer one",
         "The last record is whole and every client reads it. 2.1.325 writes a newline before it "
         "goes on; 2.0.76, 2.1.42 and 2.1.200 do not, so their first new record ends up on the same "
-        "line, and both are lost to older clients.",
+        "line, and both are lost to older clients. Nothing is damaged yet: repair leaves such a file as "
+        "it is, and parts the records once they are glued.",
     ),
 )
 _RULES: Final = {rule.id: rule for rule in RULES}

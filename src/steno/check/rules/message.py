@@ -35,8 +35,9 @@ _UNSIGNED: Final = Rule(
     "thinking has no signature",
     "the API refuses it when it is sent again; `steno repair` takes the block out",
     "The API signs its reasoning and wants the signature back. Sessions recorded through another "
-    "provider, or edited, have thinking without one. Every client sends the block again as it is, "
-    "and the API refuses the request. Repair takes the block out.",
+    "provider, or edited, have thinking without one, or with something else than text there. Every "
+    "client sends the block again as it is, and the API refuses the request. Repair takes the block "
+    "out. Whether a signature fits its thinking only the API can tell.",
 )
 _THINKING_ONLY: Final = Rule(
     "message.thinking-only",
@@ -84,7 +85,8 @@ _MIXED: Final = Rule(
     "A response is written without a break but for the results of its own calls. Two clients at "
     "work on one session write theirs into each other, and a damaged `message.id` does the same. "
     "The newest client then finds no result behind the call and sends an error in its place, though "
-    "the result is in the file. Repair gives the lines the name of the response they stand in.",
+    "the result is in the file. Repair gives the lines the name of the response they stand in, and "
+    "takes out thinking that was signed for the other.",
 )
 _NO_CONTENT: Final = Rule(
     "message.no-content",
@@ -188,7 +190,7 @@ class Watch:
             for inner in as_list(block.get("content")) or ():
                 self._look_at(inner, seen, findings, within=" in a tool result")
         elif kind == "thinking":
-            flaw = None if block.get("signature") else _UNSIGNED
+            flaw = None if _is_signed(block) else _UNSIGNED
         elif kind == "image":
             said = self._look_at_image(block.get("source"), seen)
             flaw = _IMAGE if said else None
@@ -254,6 +256,11 @@ def _is_plain(block: Any) -> bool:
         return False
     kind = block.get("type")
     return kind == "tool_use" or (kind == "tool_result" and isinstance(block.get("content"), str))
+
+
+def _is_signed(block: dict[str, Any]) -> bool:
+    signature, said = block.get("signature"), block.get("thinking")
+    return isinstance(said, str) and isinstance(signature, str) and bool(signature)
 
 
 def _weight(content: Any) -> int:

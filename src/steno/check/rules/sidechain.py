@@ -16,11 +16,12 @@ FLAG: Final = Rule(
     "sidechain.flag",
     "warning",
     "the mark of a sub-agent's records is not consistent",
-    "clients send what is not marked and leave out what is; `steno repair` sets the marks",
+    "clients send what is not marked and leave out what is; look at which of the records are wrong",
     "Every record says in `isSidechain` whether it belongs to a sub-agent. The mark never changes "
     "between a record and its parent, and all records of a sub-agent's own file have it. Clients "
-    "leave marked records out of a conversation, so a wrong mark loses messages or adds some. "
-    "Repair sets it as the rest of the chain has it.",
+    "leave marked records out of a conversation, so a wrong mark loses messages or adds some. The "
+    "file does not say which of two records that disagree is right, so repair leaves the marks "
+    "alone, but for a file in which every message has one.",
 )
 MISSING_FILE: Final = Rule(
     "sidechain.missing-file",
@@ -44,10 +45,11 @@ ALL: Final = Rule(
     "sidechain.all",
     "error",
     "every message belongs to a sub-agent",
-    "no client resumes it; if it is a conversation of its own, `steno repair` takes the marks away",
+    "no client resumes it; `steno repair` takes the marks away",
     "A client resumes a file with at least one message that is not marked as a sub-agent's. This "
     "file has none: it is a sub-agent's file under another name, or its main conversation was "
-    "lost.",
+    "lost. Repair takes the marks away, and the sub-agent's words become a conversation of their "
+    "own.",
 )
 RULES: Final[tuple[Rule, ...]] = (FLAG, MISSING_FILE, ORPHAN_FILE, ALL)
 
@@ -118,8 +120,9 @@ def _look_at_files(
     there = {note.agent_id for note in agents}
     inline = {node.agent_id for node in evidence.transcript.nodes if node.sidechain}
     named: set[str] = set()
+    known = there | inline
     for node, agent_id in results:
-        if agent_id not in named | there | inline:
+        if agent_id not in named and agent_id not in known:
             evidence.note(MISSING_FILE, node, f"there is no file of the sub-agent {agent_id!r}")
         named.add(agent_id)
     for note in agents:

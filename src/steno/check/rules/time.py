@@ -1,7 +1,7 @@
 """When records say they were written."""
 
 import re
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import Final
 
 from steno.check.evidence import Seen
@@ -87,7 +87,7 @@ class Watch:
         if time is None or seen.node.uuid is None:
             return
         before = read_time(self._before)
-        self._before = time.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+        self._before = time.isoformat(timespec="milliseconds")[:-6] + "Z"
         if before is not None and before - time > _TOLERANCE:
             back = int((before - time).total_seconds())
             findings.add(_BACKWARDS, seen.place, f"the clock went back by {back:,} seconds")

@@ -63,7 +63,8 @@ INPUT: Final = Rule(
     "the input of a tool call is no object",
     "the API refuses the request; `steno repair` puts an object in its place",
     "Clients pass the input of a call on as it is, and the API refuses anything but an object. "
-    "Converters write it as text, and a response that was cut off leaves half of it.",
+    "Converters write it as text, and a response that was cut off leaves half of it. Repair reads "
+    "the object out of text that holds one, and keeps any other value inside an object.",
 )
 DUPLICATE_USE: Final = Rule(
     "tools.duplicate-use",

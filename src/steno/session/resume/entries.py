@@ -8,7 +8,15 @@ from steno.session.nodes import Node
 from steno.session.resume.clients import Client
 from steno.session.transcript import Transcript
 
-__all__ = ["Blocks", "Entry", "entries_of", "has_results", "only_thinking", "text_block", "without_thinking"]
+__all__ = [
+    "Blocks",
+    "Entry",
+    "entries_of",
+    "has_results",
+    "only_thinking",
+    "text_block",
+    "without_thinking",
+]
 
 Blocks: TypeAlias = list[dict[str, Any]]
 Origin: TypeAlias = Literal["message", "command", "reminder", "synthetic"]

@@ -1,11 +1,13 @@
 """The rules of the Messages API: which breaches a conversation holds, and how to mend them."""
 
 from collections.abc import Iterator
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 
-from steno.session.resume.images import image_flaw
+from steno.format.loose import loose
+from steno.format.values import as_list, as_object
+from steno.session.resume.images import decoded_size, image_flaw
 
 __all__ = [
     "BEGINNING",
@@ -15,7 +17,9 @@ __all__ = [
     "block_flaw",
     "breaches",
     "fixed_block",
+    "is_blank",
     "make_valid",
+    "result_flaws",
 ]
 
 _INSIDE: Final = frozenset(("text", "image", "document", "search_result", "tool_reference"))
@@ -47,7 +51,11 @@ KNOWN_BLOCKS: Final = _INSIDE.union(*_BLOCKS.values())
 """Every kind of block the API knows, wherever it may stand."""
 BEGINNING: Final = "(the beginning of this conversation is missing)"
 _NOTHING: Final = "(no content)"
+_CALL: Final = "id, name or input"
 NO_IMAGE: Final = "[image left out: {}]"
+_NO_DOCUMENT: Final = "[document left out: {}]"
+_DOCUMENTS: Final = {"text": "data", "content": "content", "url": "url", "file": "file_id"}
+"""The kinds of source a document has beside base64, and where each keeps it."""
 
 _Block = dict[str, Any]
 _Message = dict[str, Any]
@@ -92,56 +100,92 @@ def _shape(place: int, role: Any, blocks: list[_Block]) -> Iterator[Breach]:
     if not blocks:
         yield Breach("content.empty", place, None, "no blocks")
     for index, block in enumerate(blocks):
-        kind = str(block.get("type"))
+        kind = _kind(block)
         if kind not in allowed:
-            yield Breach("block.known", place, index, kind)
+            yield Breach("block.known", place, index, kind or repr(block.get("type")))
         elif flaw := _flaw(block):
             yield Breach(f"block.{kind}", place, index, flaw)
 
 
+def _kind(block: _Block) -> str:
+    """Return the type of a block; nothing where it is no text."""
+    kind = block.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
+def is_blank(block: Any) -> bool:
+    """Whether a block is text that says nothing."""
+    fields = as_object(block) or {}
+    text = fields.get("text")
+    return fields.get("type") == "text" and not (isinstance(text, str) and text.strip())
+
+
 def block_flaw(block: _Block, role: str) -> str:
     """Return why the API would refuse a block in a message of that role, or nothing."""
-    kind = block.get("type")
-    return _flaw(block) if kind in _BLOCKS.get(role, ()) else f"a block of type {kind!r}"
+    if _kind(block) in _BLOCKS.get(role, ()):
+        return _flaw(block)
+    return f"a block of type {block.get('type')!r}"
 
 
 def _flaw(block: _Block) -> str:
     """Return what is wrong with a block of a known type, or nothing."""
     match block.get("type"):
         case "text":
-            text = block.get("text")
-            return "" if isinstance(text, str) and text.strip() else "text is empty"
+            return "text is empty" if is_blank(block) else ""
         case "thinking":
-            return "" if block.get("signature") else "no signature"
+            # Whether a signature fits its thinking, only the API can tell.
+            signed = _is_word(block.get("signature")) and isinstance(block.get("thinking"), str)
+            return "" if signed else "no signature"
         case "redacted_thinking":
-            return "" if block.get("data") else "no data"
+            return "" if _is_word(block.get("data")) else "no data"
         case "image":
             return image_flaw(block.get("source"))[0]
         case "tool_use" | "server_tool_use":
-            named = all(
-                isinstance(block.get(key), str) and block.get(key) for key in ("id", "name")
-            )
-            return "" if named and isinstance(block.get("input"), dict) else "id, name or input"
+            named = _is_word(block.get("id")) and _is_word(block.get("name"))
+            return "" if named and as_object(block.get("input")) is not None else _CALL
         case "document":
-            return "" if isinstance(block.get("source"), dict) else "no source"
+            return _document_flaw(block.get("source"))
         case "tool_result":
-            return _result_flaw(block.get("content"))
+            return next(result_flaws(block), ("", ""))[1]
         case _:
             return ""
 
 
-def _result_flaw(content: Any) -> str:
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _document_flaw(source: Any) -> str:
+    fields = as_object(source)
+    if fields is None:
+        return "no source"
+    kind = fields.get("type")
+    if kind == "base64":
+        data = fields.get("data")
+        sound = _is_word(data) and decoded_size(str(data)) is not None
+        return "" if sound else "not base64"
+    place = _DOCUMENTS.get(kind) if isinstance(kind, str) else None
+    return "" if place is not None and fields.get(place) else f"a source of type {kind!r}"
+
+
+def result_flaws(result: _Block) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with a tool result: the type of the block inside it, and the flaw."""
+    if not _is_word(result.get("tool_use_id")):
+        yield "tool_result", "no id of a call"
+    if not isinstance(result.get("is_error"), bool | None):
+        yield "tool_result", "is_error is no truth value"
+    content = result.get("content")
     if content is None or isinstance(content, str):
-        return ""
-    if not isinstance(content, list):
-        return "content is neither text nor blocks"
-    for item in cast("list[Any]", content):
-        block = cast("_Block", item) if isinstance(item, dict) else {}
-        if block.get("type") not in _INSIDE:
-            return f"holds {block.get('type')!r}"
-        if flaw := _flaw(block):
-            return flaw
-    return ""
+        return
+    items = as_list(content)
+    if items is None:
+        yield "tool_result", "content is neither text nor blocks"
+    for item in items or ():
+        block = as_object(item) or {}
+        kind = _kind(block)
+        flaw = _flaw(block) if kind in _INSIDE else f"holds {block.get('type')!r}"
+        if flaw:
+            yield kind, flaw
 
 
 def _pairing(
@@ -149,14 +193,17 @@ def _pairing(
 ) -> Iterator[Breach]:
     """Yield breaches between the calls of one message and the results in the next."""
     answers = [str(block.get("tool_use_id")) for block in results]
+    answered, called = frozenset(answers), frozenset(calls)
     for call in calls:
-        if call not in answers:
+        if call not in answered:
             yield Breach("tool_use.answered", place - 1, None, call)
+    seen: set[str] = set()
     for index, answer in enumerate(answers):
-        if answer not in calls:
+        if answer not in called:
             yield Breach("tool_result.called", place, index, answer)
-        elif answer in answers[:index]:
+        elif answer in seen:
             yield Breach("tool_result.once", place, index, answer)
+        seen.add(answer)
     if results and any(block.get("type") != "tool_result" for block in blocks[: len(results)]):
         yield Breach("tool_result.first", place, None, "results must come before other blocks")
 
@@ -201,32 +248,67 @@ def _renamed(block: _Block, renamed: dict[str, str]) -> _Block:
 
 def fixed_block(block: _Block, role: str) -> _Block | None:
     """Return a block that can be sent in place of `block`, None to leave it out."""
-    kind = block.get("type")
+    kind = _kind(block)
     if kind not in _BLOCKS.get(role, ()):
         return None
-    if kind == "image" and (flaw := image_flaw(block.get("source"))[0]):
-        return {"type": "text", "text": NO_IMAGE.format(flaw)}
-    if kind == "tool_use":
-        name, given = block.get("name"), block.get("input")
-        named = name if isinstance(name, str) and name else "unknown"
-        return {**block, "name": named, "input": given if isinstance(given, dict) else {}}
-    if kind == "tool_result" and _result_flaw(block.get("content")):
-        return {**block, "content": _fixed_content(block.get("content"))}
-    return None if _flaw(block) else block
+    flaw = _flaw(block)
+    if not flaw:
+        return block
+    match kind:
+        case "image":
+            return {"type": "text", "text": NO_IMAGE.format(flaw)}
+        case "document":
+            return {"type": "text", "text": _NO_DOCUMENT.format(flaw)}
+        case "tool_use":
+            name = block.get("name")
+            fixed = {"id": _call_id(block.get("id")), "name": name if _is_word(name) else "unknown"}
+            return {**block, **fixed, "input": _input(block.get("input"))}
+        case "tool_result":
+            return _fixed_result(block)
+        case _:
+            return None
+
+
+def _call_id(value: Any) -> str:
+    """Return an id that is one; what was the same before is the same again."""
+    if _is_word(value):
+        return str(value)
+    return f"toolu_{''.join(each for each in repr(value) if each.isascii() and each.isalnum())}"
+
+
+def _input(value: Any) -> _Block:
+    """Return the input of a call as an object: as it was meant, or under a key of its own."""
+    meant = loose(value.encode("utf-8", "replace")) if isinstance(value, str) else value
+    given = as_object(meant)
+    if given is not None:
+        return given
+    return {} if value is None else {"value": value}
+
+
+def _fixed_result(block: _Block) -> _Block:
+    fixed = {**block, "tool_use_id": _call_id(block.get("tool_use_id"))}
+    if not isinstance(fixed.get("is_error"), bool | None):
+        del fixed["is_error"]
+    if any(result_flaws(fixed)):
+        fixed["content"] = _fixed_content(block.get("content"))
+    return fixed
 
 
 def _fixed_content(content: Any) -> list[_Block]:
-    items = cast("list[Any]", content) if isinstance(content, list) else []
-    blocks = [cast("_Block", item) for item in items if isinstance(item, dict)]
-    fixed = [block for item in blocks if (block := fixed_block(item, "user")) is not None]
-    return [block for block in fixed if block.get("type") != "tool_result"] or [
-        {"type": "text", "text": _NOTHING}
-    ]
+    items = as_list(content) or ()
+    blocks = [{"type": "text", "text": item} if isinstance(item, str) else item for item in items]
+    inner = [block for item in blocks if (block := as_object(item)) and _kind(block) in _INSIDE]
+    fixed = [block for item in inner if (block := _fixed_inside(item)) is not None]
+    return fixed or [{"type": "text", "text": _NOTHING}]
+
+
+def _fixed_inside(block: _Block) -> _Block | None:
+    # A block that may only stand inside a result is sent as it is.
+    return fixed_block(block, "user") if _kind(block) in _BLOCKS["user"] else block
 
 
 def _blocks(message: _Message) -> list[_Block]:
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    items = cast("list[Any]", content) if isinstance(content, list) else []
-    return [cast("_Block", item) if isinstance(item, dict) else {} for item in items]
+    return [as_object(item) or {} for item in as_list(content) or ()]

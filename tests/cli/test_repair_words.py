@@ -1,0 +1,84 @@
+"""`steno repair`: how it tells what it did, and what can be typed next."""
+
+import inspect
+import json
+import os
+import re
+from pathlib import Path
+from shlex import quote
+from uuid import UUID
+
+import pytest
+from tests.builders import session
+from tests.cli.conftest import Steno
+from tests.cli.test_repair import TORN, broken, written
+from tests.conftest import WriteConfig
+
+from steno.cli import edits
+from steno.safe.terminal import one_line
+from steno.session.resume import rules
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("a b;rm -rf x.jsonl", True), ("-dash.jsonl", True), ("new\nline.jsonl", False)],
+)
+def test_the_way_back_can_be_typed_as_it_is_shown(
+    steno: Steno, config: WriteConfig, tmp_path: Path, name: str, *, shown: bool
+) -> None:
+    path, _ = broken(config)
+    odd = tmp_path / name
+    path.rename(odd)
+    os.utime(odd, (1, 1))
+    ran = steno("repair", odd, "--in-place", "--width", 40)
+    assert ran.lines[-2].startswith(f"{one_line(str(odd))} was exchanged")
+    back = f"steno repair {quote(str(odd))} --undo   brings it back"
+    assert ran.lines[-1] == (back if shown else "`--undo` brings it back.")
+
+
+@pytest.mark.parametrize("option", ["--until", "-o"])
+def test_an_option_that_names_nothing_is_refused(
+    steno: Steno, config: WriteConfig, option: str
+) -> None:
+    _, made = broken(config)
+    assert steno("repair", made.session_id, option, "").code == 2
+
+
+def test_a_dash_prints_the_session_and_tells_the_rest_elsewhere(
+    steno: Steno, config: WriteConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path, made = broken(config)
+    ran = steno("repair", made.session_id, "-o", "-")
+    assert ran.code == 0
+    assert ran.data == path.read_bytes().removesuffix(TORN)
+    assert "Written to the standard output" in ran.err
+    assert not (tmp_path / "-").exists()
+    assert steno("repair", made.session_id, "-o", "-", "--json").code == 2
+
+
+def test_a_client_that_was_not_studied_is_said_to_be(steno: Steno, config: WriteConfig) -> None:
+    _, made = broken(config)
+    ran = steno("repair", made.session_id, "-n", "--for", "2.1.100")
+    assert ran.lines[1].strip() == "for 2.1.100: as 2.1.42, the nearest studied"
+    assert "studied" not in steno("repair", made.session_id, "-n", "--for", "2.1.42").out
+
+
+def test_a_record_that_is_hung_on_nothing_begins_the_conversation(
+    steno: Steno, config: WriteConfig
+) -> None:
+    path = written(config, session(seed="hung").turn("Where?", "There."))
+    first, rest = path.read_bytes().split(b"\n", 1)
+    lost = json.dumps({**json.loads(first), "parentUuid": str(UUID(int=7))}).encode()
+    path.write_bytes(lost + b"\n" + rest)
+    out = steno("repair", path.stem, "-n").out
+    assert "let it begin the conversation: nothing comes before it" in out
+    assert "+ parentUuid: (none)" in out
+
+
+def test_every_rule_of_the_api_has_plain_words() -> None:
+    names = set(re.findall(r'Breach\(\s*f?"([a-z_.{}]+)"', inspect.getsource(rules)))
+    kinds = {"text", "thinking", "image", "document", "tool_use", "tool_result"}
+    wanted = {each for each in names if "{" not in each} | {f"block.{kind}" for kind in kinds}
+    assert len(wanted) > len(kinds)
+    assert wanted <= set(edits.BREACHES)
