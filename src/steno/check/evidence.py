@@ -86,16 +86,16 @@ class _Reader:
         fields = self._decode(line)
         if fields is not None:
             shape = shape_of(fields)
-            if shape.fits and _is_usual(fields):
+            if shape.fits and _is_usual(fields, shape):
                 return fields, shape, (line, offset, ending)
         return make_record(line, offset, ending)
 
 
-def _is_usual(fields: dict[str, Any]) -> bool:
+def _is_usual(fields: dict[str, Any], shape: Shape) -> bool:
     """Whether what a record says can be read off its fields: it is of no dialect."""
     kind = fields.get("type")
     if kind in _ROLES:
-        return fields.get("message").__class__ is dict
+        return shape.has_message
     return not _speaks_otherwise(kind, fields.get("subtype"))
 
 
@@ -170,12 +170,13 @@ def gather_evidence(
     watchers = watchers or Watchers()
     looks = _Table(watchers)
     findings, lines = evidence.findings, evidence.lines
+    take = transcript.take_fields
     line = 1
     for piece in read_with(_Reader().read, source, cap=cap):
         if isinstance(piece, tuple):
             # Nearly every line comes this way: whatever is done here is done a million times.
             fields, shape, made = piece
-            seen = Seen(transcript.take_fields(fields, *made), line, fields, shape, made)
+            seen = Seen(take(fields, made), line, fields, shape, made)
         elif isinstance(piece, Gap):
             transcript.gaps.append(piece)
             for look in watchers.on_gap:

@@ -63,7 +63,7 @@ def decode_any(record: Record) -> dict[str, Any]:
 class Shape:
     """The names of a record's fields and the types of their values, known by identity."""
 
-    __slots__ = ("fits", "names", "types")
+    __slots__ = ("fits", "has_message", "names", "types")
 
     def __init__(self, names: tuple[str, ...], types: tuple[type, ...]) -> None:
         self.names = names
@@ -72,6 +72,8 @@ class Shape:
         pairs = zip(names, types, strict=True)
         self.fits = all(kind in known.get(name, (kind,)) for name, kind in pairs)
         """Whether every field is of the type that the envelope has it in."""
+        self.has_message = ("message", dict) in zip(names, types, strict=True)
+        """Whether there is a message, and it is an object."""
 
 
 def shape_of(fields: dict[str, Any]) -> Shape:

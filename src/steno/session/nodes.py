@@ -107,20 +107,19 @@ class Node:
         return self.type == "user" and bool(self.results)
 
 
-def node_of(
-    fields: dict[str, Any], index: int, offset: int, length: int, *, ends_line: bool
-) -> Node:
+def node_of(fields: dict[str, Any], index: int, line: tuple[bytes, int, bytes]) -> Node:
     """Make the same node of a sound line that was decoded already, which is cheaper.
 
     Every field must be of the type that the envelope has it in, and a message an object.
     """
     get = fields.get
+    body, offset, ending = line
     node = Node.__new__(Node)
     node.index = index
     node.offset = offset
-    node.length = length
+    node.length = len(body) + len(ending)
     node.whole = True
-    node.ends_line = ends_line
+    node.ends_line = bool(ending)
     node.type = intern(get("type") or "")
     node.subtype = intern(get("subtype") or "")
     node.uuid = get("uuid")

@@ -39,10 +39,12 @@ class Transcript:
             self.notes[record.offset] = record.notes
         return node
 
-    def take_fields(self, fields: dict[str, Any], line: bytes, offset: int, ending: bytes) -> Node:
-        """Take in the next record where its line is sound, and decoded already."""
-        length = len(line) + len(ending)
-        node = node_of(fields, len(self.nodes), offset, length, ends_line=bool(ending))
+    def take_fields(self, fields: dict[str, Any], line: tuple[bytes, int, bytes]) -> Node:
+        """Take in the next record where its line is sound, and decoded already.
+
+        The line is given by its bytes, its offset and its ending.
+        """
+        node = node_of(fields, len(self.nodes), line)
         self.nodes.append(node)
         return node
 
