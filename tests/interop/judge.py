@@ -1,11 +1,14 @@
 """What was predicted, what was sent, and what got lost between the two."""
 
 import json
+import os
+import secrets
 import subprocess
 import sys
 from pathlib import Path
+from typing import Final
 
-from tests.interop.client import SID, Resumed
+from tests.interop.client import QUICK, SID, Resumed
 from tests.notation import notation, without_prompt
 
 from steno.check.graph import Graph
@@ -16,7 +19,18 @@ from steno.session.nodes import Node
 from steno.session.session import Session
 from steno.session.transcript import Transcript, load
 
-__all__ = ["fresh", "missing_texts", "predicted", "sent"]
+__all__ = ["fresh", "missing_texts", "predicted", "seed", "sent"]
+
+_QUICK_SEED: Final = 7
+
+
+def seed() -> int:
+    """Return what random sessions are made of: new ones each time, but for a quick look the same.
+
+    The quick part decides about changes, so it must not depend on luck.
+    """
+    told = int(os.environ.get("STENO_INTEROP_SEED", "0"))
+    return told or (_QUICK_SEED if QUICK else secrets.randbelow(1_000_000))
 
 
 def predicted(data: bytes, version: str) -> list[str]:
@@ -77,10 +91,19 @@ _SHARE = 0.4
 
 
 def _texts(transcript: Transcript, node: Node) -> list[str]:
-    """Return what a person or the model said in a record, and what came out of tools."""
+    """Return what a person or the model said in a record, and what came out of tools.
+
+    A result of no call in the file is sent by no client, mended or not.
+    """
+    if node.is_result and not _is_called(transcript, node):
+        return []
     blocks = transcript.record(node).blocks
     said = [block.text for block in blocks if isinstance(block, Text | ToolResult)]
     return [words for words in said if words.strip()]
+
+
+def _is_called(transcript: Transcript, node: Node) -> bool:
+    return any(call in each.uses for each in transcript.nodes for call in node.results)
 
 
 def fresh(

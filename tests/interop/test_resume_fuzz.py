@@ -4,18 +4,17 @@ Run by `make interop`; the generator of the sessions lies beside the shared corp
 """
 
 import os
-import secrets
 from pathlib import Path
 
 import pytest
 from tests.interop.client import LIMIT, QUICK, Job, resume_all
-from tests.interop.judge import fresh, predicted, sent
+from tests.interop.judge import fresh, predicted, seed, sent
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(LIMIT)]
 
 VERSION = "2.1.325"
 CASES = int(os.environ.get("STENO_INTEROP_CASES", "4" if QUICK else "300"))
-SEED = int(os.environ.get("STENO_INTEROP_SEED", "0")) or secrets.randbelow(1_000_000)
+SEED = seed()
 
 
 def test_fresh_random_sessions_are_predicted(shared: Path, tmp_path: Path) -> None:
