@@ -51,6 +51,21 @@ def test_only_the_thinking_of_the_model_that_is_asked_is_sent(
     assert answers == kept
 
 
+def test_a_mark_counts_when_what_was_written_last_does_not_continue_it() -> None:
+    built = session().user("Q1").assistant(text("A1")).user("Q2").assistant(text("A2"))
+    first = next(r["uuid"] for r in built.records() if r.get("type") == "assistant")
+    boundary = {
+        "parentUuid": None,
+        "type": "system",
+        "subtype": "compact_boundary",
+        "uuid": "bbbbbbbb-0000-4000-8000-0000000000bb",
+        "timestamp": "2036-01-01T00:00:00.000Z",
+    }
+    mark = {"type": "last-prompt", "leafUuid": first}
+    data = built.bytes() + b"".join(msgspec.json.encode(r) + b"\n" for r in (boundary, mark))
+    assert sent(data) == ["u:Q1", "a:A1"]
+
+
 def test_a_plain_session_is_sent_as_it_was() -> None:
     built = session().user("Q1").assistant(text("A1")).user("Q2").assistant(text("A2"))
     assert sent(built) == ["u:Q1", "a:A1", "u:Q2", "a:A2"]

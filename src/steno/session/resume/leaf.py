@@ -27,7 +27,8 @@ def choose_leaf(loaded: Loaded, client: Client) -> Node | None:
         return newest
     if explicit:
         return _trailing(loaded, marked)
-    if newest is not None and _goes_on_from(loaded, newest, marked, client):
+    tip = _tip(loaded, client)
+    if newest is not None and tip is not None and _goes_on_from(loaded, tip, marked, client):
         return newest
     return marked
 
@@ -42,13 +43,18 @@ def _trailing(loaded: Loaded, marked: Node) -> Node:
         marked = notes[-1]
 
 
-def _newest(loaded: Loaded, client: Client) -> Node | None:
+def _tip(loaded: Loaded, client: Client) -> Node | None:
+    """Return the record that the client takes for the last one, be it a message's or not."""
     if client.leaf == "timestamp":
         return max(_main(loaded), key=_when, default=None)
     last = loaded.newest
-    if client.leaf == "last record" or last is None:
-        return last
-    tip = _latest_below(loaded, last)
+    return last if client.leaf == "last record" or last is None else _latest_below(loaded, last)
+
+
+def _newest(loaded: Loaded, client: Client) -> Node | None:
+    last, tip = loaded.newest, _tip(loaded, client)
+    if client.leaf != "file order" or last is None or tip is None:
+        return tip
     if _leads_to_message(loaded, tip):
         return tip
     below = _children(loaded)
