@@ -189,6 +189,16 @@ def test_the_other_time_of_a_copy_is_named() -> None:
     assert time in done.lost[0]
 
 
+def test_a_copy_with_another_parent_goes_and_the_later_one_stays() -> None:
+    first = at(talk().records(), 1)["uuid"]
+    moved = {**at(talk().records(), 3), "parentUuid": first}
+    records, done = broken(talk(), lambda records: records.append(moved))
+    assert [edit.finding for edit in done.edits if edit.action == "remove"] == ["ids.duplicate"]
+    (kept,) = [each for each in records if each.get("uuid") == moved["uuid"]]
+    assert kept["parentUuid"] == first
+    assert "parentUuid" in done.lost[0]
+
+
 def test_of_two_records_with_one_id_the_later_counts_and_the_earlier_is_kept_aside() -> None:
     def conflict(records: Records) -> None:
         later = at(records, 3)

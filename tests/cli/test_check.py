@@ -325,6 +325,21 @@ def files_of(folder: str) -> list[Path]:
     return [path for path in Path(folder).rglob("*") if path.is_file()]
 
 
+def test_a_session_is_called_next_what_the_user_called_it(
+    steno: Steno, config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offered: list[str] = []
+
+    def offer(_: Screen, steps: list[str]) -> None:
+        offered.extend(steps)
+
+    monkeypatch.setattr(Screen, "next_steps", offer)
+    made = talk().torn_tail()
+    config(made)
+    steno("check", made.session_id[:8])
+    assert offered[0].endswith(f" repair {made.session_id[:8]}")
+
+
 def test_what_to_do_next_is_called_as_steno_was(
     steno: Steno, config: WriteConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,11 +8,12 @@ own, and for each child a line is written: N, how it ended, and the step that wa
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 
 from tests.builders import session, tool
-from tests.faults.steps import Fault
+from tests.faults.steps import Fault, in_a_child
 
 from steno.cli.main import run
 
@@ -23,21 +24,6 @@ _MADE: Final = session(seed="faults").user("Where?").assistant(tool("Bash", comm
 NAME: Final = f"{_MADE.session_id}.jsonl"
 MENDED: Final = _MADE.result("a.py\n" * 2000).assistant("There.").bytes()
 OLD: Final = MENDED + b'{"type":"user","mess'
-
-
-def attempt(kind: str, at: int, path: Path) -> tuple[str, str]:
-    """Run the command in a child, with a fault at a step; return how it ended and where."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        _in_child(Fault(kind, at, writing), path)
-    os.close(writing)
-    with os.fdopen(reading) as report:
-        struck = report.read()
-    status = os.waitpid(child, 0)[1]
-    if os.WIFSIGNALED(status):
-        return "killed", struck
-    return {0: "done", 3: "refused"}.get(os.WEXITSTATUS(status), "broken"), struck
 
 
 def _in_child(fault: Fault, path: Path) -> NoReturn:
@@ -60,8 +46,9 @@ def main(kind: str, folder: Path) -> None:
     for at in range(1, _MOST):
         place = folder / str(at) / "projects" / "-home-ada"
         place.mkdir(parents=True)
-        (place / NAME).write_bytes(OLD)
-        ended, struck = attempt(kind, at, place / NAME)
+        path = place / NAME
+        path.write_bytes(OLD)
+        ended, struck = in_a_child(kind, at, partial(_in_child, path=path))
         sys.stdout.write(f"{at} {ended} {struck or '-'}\n")
         sys.stdout.flush()
         if not struck:

@@ -97,10 +97,15 @@ def attempt(operation: str, kind: str, at: int, path: str) -> tuple[str, str]:
     """Do the thing in a child, with a fault at a step; return how it ended and where."""
     links = not operation.endswith("-without-links")
     operation = operation.removesuffix("-without-links")
+    return in_a_child(kind, at, lambda fault: _in_child(operation, fault, path, links=links))
+
+
+def in_a_child(kind: str, at: int, work: Callable[["Fault"], NoReturn]) -> tuple[str, str]:
+    """Let a child do something with a fault at a step; return how it ended and where."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        _in_child(operation, Fault(kind, at, writing), path, links=links)
+        work(Fault(kind, at, writing))
     os.close(writing)
     with os.fdopen(reading) as report:
         struck = report.read()

@@ -20,7 +20,7 @@ from steno.check.observed import Code, Drift, Key, Tally, report
 from steno.check.shapes import Place, Shape, Shapes, Slot
 from steno.format.catalogue import Catalogue, JsonType, ToolEntry, json_type, version_key
 from steno.format.dialects import Dialect
-from steno.format.loose import loose
+from steno.format.loose import REFUSED, loose
 from steno.format.records import Record
 from steno.format.values import as_list, as_object
 from steno.safe.redact import is_plain_value, masked, plain_name, shape_of
@@ -44,7 +44,6 @@ _VERSION: Final = re.compile(
     r"[0-9]{1,6}(?:\.[0-9]{1,6}){0,4}(?:-[a-z]{1,8}(?:\.[0-9]{1,8}){0,2})?"
 )
 _STRICT: Final = msgspec.json.Decoder()
-_REFUSED: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class _Noted(msgspec.Struct):
@@ -128,7 +127,7 @@ class Observer:
             self.versions.add(self._version)
         try:
             fields = _STRICT.decode(record.line)
-        except _REFUSED:
+        except REFUSED:
             fields = loose(record.line)
         if not isinstance(fields, dict):
             return

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Final, TypeAlias, get_args
 import msgspec
 
 from steno.format.envelope import Envelope
+from steno.format.loose import REFUSED
 from steno.format.records import Record
 
 __all__ = ["PlainDecoder", "Shape", "decode_any", "shape_of"]
 
-_REFUSED: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 # Each level doubles what the decoder has to know, and few records nest deeper.
 _LEVELS: Final = 8
 _EXACT: Final = 2**53
@@ -47,7 +47,7 @@ class PlainDecoder:
         """
         try:
             fields = self._decode(line)
-        except _REFUSED:
+        except REFUSED:
             return None
         return fields if self._encode(fields) == line else None
 
@@ -56,7 +56,7 @@ def decode_any(record: Record) -> dict[str, Any]:
     """Return the fields of any record, what is not JSON made harmless."""
     try:
         return _DECODE(record.line)
-    except _REFUSED:
+    except REFUSED:
         return record.fields
 
 

@@ -184,6 +184,8 @@ class _Run:
         self._tally: Counter[str] = Counter()
         self._broken: list[str] = []
         self._names = Names(())
+        self._called: dict[str, str] = {}
+        """What the user called a session, where that still fits it tomorrow."""
 
     def look_for(self, names: tuple[str, ...], where: tuple[str, ...] | None) -> None:
         """Find what is to be checked."""
@@ -196,6 +198,8 @@ class _Run:
                 self._refused.append((name, error))
             else:
                 files.update((each.path, each) for each in found)
+                if names and len(found) == 1 and name != "last":
+                    self._called[found[0].path] = name
         self._files = list(files.values())
         # A short id must fit no other session, checked or not; only whole folders are known.
         self._names = Names(files) if self._whole else Names(())
@@ -354,7 +358,8 @@ class _Run:
     def _finish(self) -> None:
         steps: list[str] = []
         if self._broken:
-            name = argument(self._names.again(self._broken[0]))
+            path = self._broken[0]
+            name = argument(self._called.get(path) or self._names.again(path))
             steps += [f"{program()} repair{self._again} {name}"] if name else []
             steps.append(f"{program()} check --explain ID")
         self._screen.next_steps(steps)

@@ -120,13 +120,16 @@ class Systems(Sides):
         return self
 
     def compact(self, summary: str, *, trigger: str = "manual", keep: int = 0) -> Self:
-        """Compact the conversation; `keep` names that many last chain records as kept."""
+        """Compact the conversation; `keep` names that many last chain records as kept, or more.
+
+        A result is not kept without its call.
+        """
         before = self.tip
-        kept = [str(record["uuid"]) for record in self._records if "uuid" in record][-keep:]
+        kept = self._last(keep)
         if self.gen.version != "1.0.128":
             self.slug = self.slug or self.ids.words()
         anchor = self.ids.uuid()
-        data = self._compact_metadata(trigger, anchor, kept if keep else [])
+        data = self._compact_metadata(trigger, anchor, kept)
         start = {"type": "system", "subtype": "compact_boundary"}
         start |= {"content": "Conversation compacted"}
         rest = {"isMeta": False, "timestamp": "", "uuid": "", "level": "info"}
@@ -140,6 +143,14 @@ class Systems(Sides):
         body = {"type": "user", "message": said, **flags, "uuid": anchor, "timestamp": ""}
         self.link({**body, **position}, **self._prompted())
         return self
+
+    def _last(self, number: int) -> list[str]:
+        """Return the ids of so many last chain records, and of the call that a first result needs."""
+        chain = [record for record in self._records if "uuid" in record]
+        first = len(chain) - number
+        while 0 < first < len(chain) and "toolUseResult" in chain[first]:
+            first -= 1
+        return [str(record["uuid"]) for record in chain[first:]]
 
     def _compact_metadata(self, trigger: str, anchor: str, kept: list[str]) -> Json:
         data: Json = {"trigger": trigger, "preTokens": self.context}

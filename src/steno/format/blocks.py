@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
-from steno.format.loose import loose
+from steno.format.loose import REFUSED, loose
 
 __all__ = [
     "Block",
@@ -158,7 +158,7 @@ def decode_blocks(raw: bytes | msgspec.Raw) -> tuple[Block, ...]:
     """Return the blocks of a `content` value: a string, a list, or anything else."""
     try:
         content = _CONTENT.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except REFUSED:
         return read_blocks(loose(raw))
     if isinstance(content, str):
         return (Text(content),)

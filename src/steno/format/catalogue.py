@@ -26,6 +26,7 @@ import msgspec
 
 from steno.errors import BadRequest
 from steno.format.dialects import Dialect
+from steno.format.loose import REFUSED
 
 __all__ = [
     "BlockEntry",
@@ -211,7 +212,7 @@ def load_catalogue(stored: bytes) -> Catalogue:
     """
     try:
         return _named_catalogue(msgspec.json.decode(stored, type=_Data))
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except REFUSED as error:
         raise BadRequest(f"no catalogue: {error}") from error
 
 

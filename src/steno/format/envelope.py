@@ -4,7 +4,7 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from steno.format.loose import loose
+from steno.format.loose import REFUSED, loose
 
 __all__ = ["Envelope", "decode_envelope", "fill", "read_envelope"]
 
@@ -49,7 +49,6 @@ class Envelope(msgspec.Struct, rename="camel", gc=False):
 
 
 _ENVELOPE: Final = msgspec.json.Decoder(Envelope)
-_BAD: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 decode_envelope: Final = _ENVELOPE.decode
 """The fast path. Raises on what is not strict JSON or has a field of an unexpected type."""
 
@@ -58,7 +57,7 @@ def read_envelope(line: bytes) -> Envelope | None:
     """Return the envelope of any line that holds a JSON object, however odd its fields."""
     try:
         return decode_envelope(line)
-    except _BAD:
+    except REFUSED:
         value = loose(line)
     return fill(Envelope, cast("dict[str, Any]", value)) if isinstance(value, dict) else None
 

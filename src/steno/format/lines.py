@@ -8,9 +8,8 @@ a damage note with its span, and no byte is left out: the pieces laid end to end
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
-import msgspec
-
 from steno.format.envelope import decode_envelope
+from steno.format.loose import REFUSED
 from steno.format.records import Gap, Piece, Record
 from steno.format.salvage import salvage
 from steno.format.source import BytesSource, Source
@@ -24,7 +23,6 @@ _OPEN: Final = ord("{")
 _CLOSE: Final = ord("}")
 _T = TypeVar("_T")
 _Split = tuple[int, bytes | Gap, bool]
-_REFUSED: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def read_bytes(data: bytes, *, cap: int = LINE_CAP) -> Iterator[Piece]:
@@ -52,7 +50,7 @@ def read_pieces(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Itera
             continue
         try:
             envelope = decode_envelope(line)
-        except _REFUSED:
+        except REFUSED:
             envelope = None
         if envelope is not None and line[0] == _OPEN and line[-1] == _CLOSE and not after_zeros:
             yield Record(line, offset, b"\n" if ended else b"", envelope)
@@ -87,7 +85,7 @@ def make_record(line: bytes, offset: int, ending: bytes) -> Record | None:
     """Return the record of a line that is sound, as nearly all are; None for any other."""
     try:
         envelope = decode_envelope(line)
-    except _REFUSED:
+    except REFUSED:
         return None
     if line[0] != _OPEN or line[-1] != _CLOSE:
         return None

@@ -14,7 +14,10 @@ import msgspec
 
 from steno.format.depth import depth_of
 
-__all__ = ["loose"]
+__all__ = ["REFUSED", "loose"]
+
+REFUSED: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises on bytes that are not the JSON it wants."""
 
 _DEEPEST: Final = 512
 _MAX_DIGITS: Final = 4_000
@@ -32,7 +35,7 @@ def loose(raw: bytes | msgspec.Raw) -> Any:
         return None
     try:
         return _STRICT.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except REFUSED:
         return _forgiving(bytes(raw))
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 from steno.format.blocks import Block, Content, KnownContent, Text, read_blocks
 from steno.format.envelope import fill
-from steno.format.loose import loose
+from steno.format.loose import REFUSED, loose
 
 __all__ = ["CacheCreation", "Message", "Usage", "decode_message"]
 
@@ -78,7 +78,7 @@ def decode_message(raw: msgspec.Raw) -> Message | None:
     """Return the message, None when the value is no object."""
     try:
         return _MESSAGE.decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except REFUSED:
         value = loose(raw)
     if not isinstance(value, dict):
         return None

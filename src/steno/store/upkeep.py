@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from steno.errors import Unreadable
+from steno.format.loose import REFUSED
 from steno.format.paths import Role, is_uuid
 from steno.store.discover import files_below
 from steno.store.found import Found, Problem, is_folder, listed, peek
@@ -51,7 +52,7 @@ def cleanup_days(config: str) -> float:
     try:
         said = msgspec.json.decode(raw or b"{}", type=_Settings).cleanup_period_days
         days = msgspec.json.decode(said or b"null", type=float)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except REFUSED:
         return CLEANUP_DAYS
     return days if days >= 0 else CLEANUP_DAYS
 

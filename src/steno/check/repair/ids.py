@@ -1,19 +1,19 @@
 """Ids: of records with one id the last counts, as for the real client; the others step aside."""
 
-from typing import Any, Final
+from typing import Any
 
+from steno.check.copies import collides, says_the_same
 from steno.check.repair.edits import GONE, Drafts
+from steno.format.values import shown
 from steno.session.nodes import Node
 
 __all__ = ["mend_ids"]
-
-_SNAPSHOT: Final = "file-history-snapshot"
 
 
 def mend_ids(drafts: Drafts) -> None:
     """Leave out copies, and set aside records whose id a later one has."""
     repeats = drafts.graph.repeats
-    snapshots = {node.index: node for pair in repeats for node in _snapshots(*pair)}
+    snapshots = {node.index: node for pair in repeats for node in collides(*pair)}
     for snapshot in snapshots.values():
         what = "take away the id of a snapshot: another record has it, and a snapshot needs none"
         drafts.change(snapshot, "ids.snapshot-collision", what, {"uuid": GONE})
@@ -21,31 +21,25 @@ def mend_ids(drafts: Drafts) -> None:
         # With a snapshot out of the way, what is left under its id is looked at once more.
         if earlier.index in snapshots or last.index in snapshots:
             continue
-        kept, copy = drafts.fields(earlier), drafts.fields(last)
-        if _same(kept) == _same(copy):
-            # The first copy stays where it is: its place and time fit its neighbours.
-            if not drafts.is_removed(last):
-                what = "leave out a copy of an earlier record"
-                drafts.remove(last, "ids.duplicate", what, lost=_lost(kept, copy))
-            elif not drafts.is_removed(earlier):
-                what = "leave out one more copy of a record"
-                drafts.remove(earlier, "ids.duplicate", what, lost=_lost(copy, kept))
-        else:
+        first, second = drafts.fields(earlier), drafts.fields(last)
+        if not says_the_same(first, second):
             what = "set aside a record whose id a later one has; clients take the later"
             drafts.set_aside(earlier, "ids.conflict", what, unlink=False)
+        elif drafts.is_removed(last) or _timeless(first) != _timeless(second):
+            # Clients go by the later one's parent, so that is the one to keep.
+            _leave_out(drafts, earlier, first, second)
+        else:
+            # The first stays where it is: its place and time fit its neighbours.
+            _leave_out(drafts, last, second, first)
 
 
-def _snapshots(earlier: Node, last: Node) -> list[Node]:
-    """Return the snapshot of two records with one id, if the other is none."""
-    if earlier.type == last.type:
-        return []
-    return [node for node in (earlier, last) if node.type == _SNAPSHOT]
+def _leave_out(drafts: Drafts, node: Node, copy: dict[str, Any], kept: dict[str, Any]) -> None:
+    if drafts.is_removed(node):
+        return
+    other = [f"{key} {shown(copy[key])}" for key in copy if kept.get(key) != copy[key]]
+    lost = f"what only a copy of a record had: {', '.join(other)}" if other else ""
+    drafts.remove(node, "ids.duplicate", "leave out a copy of another record", lost=lost)
 
 
-def _same(fields: dict[str, Any]) -> dict[str, Any]:
+def _timeless(fields: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key != "timestamp"}
-
-
-def _lost(kept: dict[str, Any], copy: dict[str, Any]) -> str:
-    time = copy.get("timestamp")
-    return "" if kept.get("timestamp") == time else f"that a copy of a record was written at {time}"

@@ -1,7 +1,8 @@
 """Ids: of records, of the session, and of the file that should bear the session's."""
 
-from typing import Any, Final
+from typing import Final
 
+from steno.check.copies import collides, says_the_same
 from steno.check.evidence import Evidence
 from steno.check.findings import Place, Rule
 from steno.format.paths import is_uuid
@@ -89,9 +90,6 @@ RULES: Final[tuple[Rule, ...]] = (
     SNAPSHOT_COLLISION,
 )
 
-_SNAPSHOT: Final = "file-history-snapshot"
-_BODIES: Final = ("type", "subtype", "message", "content", "attachment", "data")
-
 
 def look(evidence: Evidence) -> None:
     """Compare ids within the file, and with its name."""
@@ -126,27 +124,18 @@ def _recorded_id(evidence: Evidence) -> str:
 
 
 def _look_at_repeats(evidence: Evidence) -> None:
+    record = evidence.transcript.record
     for earlier, last in evidence.graph.repeats:
         line = evidence.lines[last.index]
         mild = not evidence.graph.matters(last) and not evidence.graph.matters(earlier)
-        if _SNAPSHOT in (earlier.type, last.type) and earlier.type != last.type:
+        if collides(earlier, last):
             rule, words = SNAPSHOT_COLLISION, f"a {last.type} on line {line} has the same id"
-        elif _same(evidence, earlier, last):
+        elif says_the_same(record(earlier).fields, record(last).fields):
             moved = "" if earlier.parent == last.parent else ", with another parent"
             rule, words = DUPLICATE, f"the same record is on line {line} again{moved}"
         else:
             rule, words = CONFLICT, f"another record with this id is on line {line}"
         evidence.findings.add(rule, evidence.place(earlier), words, mild=mild)
-
-
-def _same(evidence: Evidence, one: Node, other: Node) -> bool:
-    """Whether two records say the same, whatever else differs."""
-    first, second = evidence.transcript.record(one), evidence.transcript.record(other)
-    return first.line == second.line or _body(first.fields) == _body(second.fields)
-
-
-def _body(fields: dict[str, Any]) -> list[Any]:
-    return [fields.get(name) for name in _BODIES]
 
 
 # Sessions

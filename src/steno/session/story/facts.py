@@ -6,13 +6,12 @@ from typing import Any, Final
 import msgspec
 
 from steno.format.envelope import fill
+from steno.format.loose import REFUSED
 from steno.format.records import read_time
 from steno.session.nodes import Node
 from steno.session.transcript import Transcript
 
 __all__ = ["Facts", "facts_of"]
-
-_BAD: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class Facts(msgspec.Struct, kw_only=True):
@@ -119,6 +118,6 @@ def _note(found: _Gatherer, place: _Place) -> None:
 def _place(transcript: Transcript, node: Node) -> _Place:
     try:
         return _PLACE.decode(transcript.source.read(node.offset, node.length))
-    except _BAD:
+    except REFUSED:
         fields: dict[str, Any] = transcript.record(node).fields
         return fill(_Place, fields)

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from steno.format.blocks import Document, Image, Text, ToolResult
+from steno.format.loose import REFUSED
 from steno.format.records import Record
 from steno.session.nodes import Node
 
@@ -178,7 +179,7 @@ def _stated(record: Record) -> Origin:
 def _decoded(raw: bytes | msgspec.Raw, shape: type[Any]) -> Any:
     try:
         return msgspec.json.decode(raw, type=shape)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except REFUSED:
         return None
 
 

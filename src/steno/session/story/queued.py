@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from steno.format.blocks import Text, read_blocks
-from steno.format.loose import loose
+from steno.format.loose import REFUSED, loose
 from steno.session.nodes import Node
 from steno.session.transcript import Transcript
 
@@ -84,7 +84,7 @@ def _said(transcript: Transcript) -> set[str]:
         raw = transcript.record(node).envelope.attachment
         try:
             data = msgspec.json.decode(raw, type=_Attached)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        except REFUSED:
             continue
         blocks = read_blocks(data.prompt)
         said.add("\n".join(block.text for block in blocks if isinstance(block, Text)))

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from steno.format.blocks import Text, ToolUse, read_blocks
-from steno.format.loose import loose
+from steno.format.loose import REFUSED, loose
 from steno.format.records import Record
 from steno.session.nodes import Node
 from steno.session.story.outcomes import AGENT_TOOLS
@@ -163,7 +163,7 @@ def _progress(clues: Clues, raw: bytes) -> None:
 def _decoded(raw: bytes | msgspec.Raw, shape: type[Any]) -> Any:
     try:
         return msgspec.json.decode(raw, type=shape) if raw else shape()
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except REFUSED:
         return shape()
 
 

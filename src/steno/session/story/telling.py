@@ -16,7 +16,7 @@ from steno.format.blocks import (
     read_blocks,
 )
 from steno.format.envelope import fill
-from steno.format.loose import loose
+from steno.format.loose import REFUSED, loose
 from steno.format.records import Record
 from steno.session.nodes import Node
 from steno.session.story.outcomes import AGENT_TOOLS, outcome_of, subject_of, touch_of
@@ -337,7 +337,7 @@ def _read(raw: bytes | msgspec.Raw, shape: type[Any]) -> Any:
         return shape()
     try:
         return msgspec.json.decode(raw, type=shape)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except REFUSED:
         value = loose(raw)
     return fill(shape, cast("dict[str, Any]", value)) if isinstance(value, dict) else shape()
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from steno.format.loose import REFUSED
 from steno.session.nodes import Node
 from steno.session.story.prompts import origin_of, tagged, words_of
 from steno.session.story.steps import one_line
@@ -142,7 +143,7 @@ def _state(transcript: Transcript, node: Node) -> _State:
     record = transcript.record(node)
     try:
         return _STATE.decode(record.line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except REFUSED:
         fields = record.fields
         names = {field.name: field.encode_name for field in msgspec.structs.fields(_State)}
         found = {name: fields.get(key) for name, key in names.items()}

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from steno.format.loose import REFUSED
 from steno.format.message import Usage
 from steno.format.records import Record
 from steno.session.nodes import Node
@@ -22,7 +23,6 @@ __all__ = ["SYNTHETIC", "Counter", "Totals", "is_placeholder", "totals_of"]
 SYNTHETIC: Final = "<synthetic>"
 _FIRST_WRONG: Final = (2, 1, 0)
 _LAST_WRONG: Final = (2, 1, 52)
-_BAD: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class Totals(msgspec.Struct, frozen=True):
@@ -108,7 +108,7 @@ class Counter:
             return
         try:
             line = _LINE.decode(transcript.source.read(node.offset, node.length))
-        except _BAD:
+        except REFUSED:
             self.add(transcript.record(node))
         else:
             self._count(line, f"@{node.offset}")
