@@ -11,7 +11,7 @@ from tests.builders import session, text, tool
 from tests.corpus import transcripts
 
 from steno.format.encode import encode
-from steno.format.lines import read_bytes, read_pieces
+from steno.format.lines import LINE_CAP, read_bytes, read_line, read_pieces, read_stretches
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import BytesSource
 
@@ -227,3 +227,20 @@ def test_real_damage_costs_only_what_it_hits(at: int) -> None:
 
 def count(data: bytes) -> int:
     return sum(isinstance(piece, Record) for piece in laid_out(data))
+
+
+@pytest.mark.parametrize("cap", [8, 40, LINE_CAP])
+def test_lines_of_stretches_make_the_same_pieces(cap: int) -> None:
+    lines = [b'{"type":"mode"}', b"", b"\0\0" + b'{"type":"tag"}', b"x" * 90_000, b'{"torn', b"{}"]
+    data = b"\n".join(lines * 40)
+    made: list[Piece] = []
+    for stretch in read_stretches(BytesSource(data), cap=cap):
+        if isinstance(stretch, Gap):
+            made.append(stretch)
+        else:
+            made += [piece for line in stretch.lines() for piece in read_line(line)]
+    assert list(map(tiles, made)) == list(map(tiles, read_bytes(data, cap=cap)))
+
+
+def tiles(piece: Piece) -> tuple[type, int, int]:
+    return type(piece), piece.span.offset, piece.span.length

@@ -2,28 +2,24 @@
 
 from array import array
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
-from typing import Any, Final, TypeAlias
+from functools import cached_property
+from typing import Final
 
 import msgspec
 
 from steno.check.findings import Findings, Place, Rule
 from steno.check.graph import Graph
-from steno.check.plain import PlainDecoder, Shape, decode_any, shape_of
-from steno.format.dialects import Dialect, adapted_role
-from steno.format.envelope import Envelope, decode_envelope
-from steno.format.lines import LINE_CAP, make_record, read_with
-from steno.format.records import Gap, Record
+from steno.check.plain import Batch, decode_any, read_plain, shape_of
+from steno.check.seen import Seen
+from steno.format.lines import LINE_CAP, read_line
+from steno.format.records import Gap, Piece
 from steno.format.source import Source
 from steno.format.spans import Span
-from steno.session.nodes import Node
+from steno.session.nodes import Node, node_of
 from steno.session.transcript import Transcript
 
-__all__ = ["AgentNote", "Evidence", "Seen", "Watchers", "gather_evidence"]
+__all__ = ["AgentNote", "Evidence", "Watchers", "gather_evidence"]
 
-_Line: TypeAlias = tuple[bytes, int, bytes]
-_Plain: TypeAlias = tuple[dict[str, Any], Shape, _Line]
-_ROLES: Final = frozenset(("user", "assistant"))
 _KINDS_KEPT: Final = 1_024
 
 
@@ -35,73 +31,6 @@ class AgentNote(msgspec.Struct, frozen=True):
     records: int
     flagged: int
     """How many of its records say that they belong to a sub-agent."""
-
-
-class Seen:
-    """One record at the moment it is read: the only time its body is at hand for free."""
-
-    __slots__ = ("_made", "fields", "line", "message", "node", "shape")
-
-    def __init__(
-        self, node: Node, line: int, fields: dict[str, Any], shape: Shape, made: Record | _Line
-    ) -> None:
-        self.node = node
-        self.line = line
-        self.fields = fields
-        self.shape = shape
-        message = fields.get("message")
-        self.message: dict[str, Any] | None = message if message.__class__ is dict else None
-        """The message in it, if it has one that is an object."""
-        self._made = made
-
-    @property
-    def record(self) -> Record:
-        """The record itself; of a plain line it is made when it is first asked for."""
-        if not isinstance(self._made, Record):
-            line, offset, ending = self._made
-            self._made = Record(line, offset, ending, decode_envelope(line))
-        return self._made
-
-    @property
-    def place(self) -> Place:
-        """Where the record lies."""
-        return Place(self.line, Span(self.node.offset, self.node.length), self.node.uuid or "")
-
-    @property
-    def dialect(self) -> Dialect:
-        """Which family of writers it belongs to; a message with a role is the API's own."""
-        if self.message is not None and "role" in self.message and self.node.is_message:
-            return "claude"
-        return self.record.dialect
-
-
-class _Reader:
-    """Makes of a sound line what it holds, if nothing about it is odd, or else a record."""
-
-    def __init__(self) -> None:
-        self._decode = PlainDecoder().decode
-
-    def read(self, line: bytes, offset: int, ending: bytes) -> _Plain | Record | None:
-        """Return what a line is; None when it is not sound."""
-        fields = self._decode(line)
-        if fields is not None:
-            shape = shape_of(fields)
-            if shape.fits and _is_usual(fields, shape):
-                return fields, shape, (line, offset, ending)
-        return make_record(line, offset, ending)
-
-
-def _is_usual(fields: dict[str, Any], shape: Shape) -> bool:
-    """Whether what a record says can be read off its fields: it is of no dialect."""
-    kind = fields.get("type")
-    if kind in _ROLES:
-        return shape.has_message
-    return not _speaks_otherwise(kind, fields.get("subtype"))
-
-
-@lru_cache(maxsize=_KINDS_KEPT)
-def _speaks_otherwise(kind: str | None, subtype: str | None) -> bool:
-    return bool(adapted_role(Envelope(type=kind, subtype=subtype)))
 
 
 class Evidence:
@@ -167,34 +96,75 @@ def gather_evidence(
     """Read a file once, show every record and gap to the rules that look at single ones."""
     transcript = Transcript(source, [], [], cap=cap)
     evidence = Evidence(transcript, name=name, agents=agents)
-    watchers = watchers or Watchers()
-    looks = _Table(watchers)
-    findings, lines = evidence.findings, evidence.lines
-    take = transcript.take_fields
-    line = 1
-    for piece in read_with(_Reader().read, source, cap=cap):
-        if isinstance(piece, tuple):
-            # Nearly every line comes this way: whatever is done here is done a million times.
-            fields, shape, made = piece
-            seen = Seen(take(fields, made), line, fields, shape, made)
-        elif isinstance(piece, Gap):
-            transcript.gaps.append(piece)
-            for look in watchers.on_gap:
-                look(piece, Place(line, piece.span), findings)
-            # A gap holds at most one newline, and that at its end.
-            line += _ends_line(source, piece)
-            continue
+    reading = _Reading(evidence, watchers or Watchers())
+    for piece in read_plain(source, cap=cap):
+        if isinstance(piece, Batch):
+            reading.take_batch(piece)
         else:
-            seen = _odd(piece, transcript, line)
-            for look in watchers.on_odd:
-                look(seen, findings)
-        lines.append(line)
-        node = seen.node
-        for look in looks[node.type]:
-            look(seen, findings)
-        line += node.ends_line
+            reading.take_piece(piece)
     transcript.close_last_line()
     return evidence
+
+
+class _Reading:
+    """A file on its way to the rules that look at single records."""
+
+    def __init__(self, evidence: Evidence, watchers: Watchers) -> None:
+        self._evidence = evidence
+        self._watchers = watchers
+        self._looks = _Table(watchers)
+        self._line = 1
+
+    def take_batch(self, batch: Batch) -> None:
+        """Take in plain lines. Nearly all come this way: what is done here is done a million times."""
+        stretch = batch.stretch
+        data, offset, ended = stretch.data, stretch.offset, stretch.ended
+        nodes, findings = self._evidence.transcript.nodes, self._evidence.findings
+        lines, looks = self._evidence.lines, self._looks
+        start = 0
+        for fields in batch.fields:
+            stop = data.find(b"\n", start)
+            if stop < 0:
+                stop = len(data)
+            shape = shape_of(fields)
+            if shape.fits:
+                node = node_of(
+                    fields,
+                    shape.kind,
+                    shape.subtype,
+                    len(nodes),
+                    offset + start,
+                    stop - start + ended,
+                    ended=ended,
+                )
+                nodes.append(node)
+                lines.append(self._line)
+                seen = Seen(node, self._line, fields, shape, stretch)
+                for look in looks[shape.kind]:
+                    look(seen, findings)
+                self._line += ended
+            else:
+                for piece in read_line(stretch.part(start, stop)):
+                    self.take_piece(piece)
+            start = stop + 1
+
+    def take_piece(self, piece: Piece) -> None:
+        """Take in a gap, or a record whose line may have a flaw."""
+        evidence, findings = self._evidence, self._evidence.findings
+        if isinstance(piece, Gap):
+            evidence.transcript.gaps.append(piece)
+            for look in self._watchers.on_gap:
+                look(piece, Place(self._line, piece.span), findings)
+            # A gap holds at most one newline, and that at its end.
+            self._line += _ends_line(evidence.transcript.source, piece)
+            return
+        fields = decode_any(piece)
+        node = evidence.transcript.take(piece)
+        evidence.lines.append(self._line)
+        seen = Seen(node, self._line, fields, shape_of(fields), piece)
+        for look in (*self._watchers.on_odd, *self._looks[node.type]):
+            look(seen, findings)
+        self._line += node.ends_line
 
 
 class _Table(dict[str, tuple[OnRecord, ...]]):
@@ -210,12 +180,6 @@ class _Table(dict[str, tuple[OnRecord, ...]]):
         if len(self) < _KINDS_KEPT:
             self[kind] = found
         return found
-
-
-def _odd(record: Record, transcript: Transcript, line: int) -> Seen:
-    """Take a record into the transcript whose line may have a flaw."""
-    fields = decode_any(record)
-    return Seen(transcript.take(record), line, fields, shape_of(fields), record)
 
 
 def _ends_line(source: Source, gap: Gap) -> bool:

@@ -5,8 +5,8 @@ bytes, byte order mark, …) is searched for every record that can still be read
 a damage note with its span, and no byte is left out: the pieces laid end to end are the file.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from steno.format.envelope import decode_envelope
 from steno.format.loose import REFUSED
@@ -15,14 +15,23 @@ from steno.format.salvage import salvage
 from steno.format.source import BytesSource, Source
 from steno.format.spans import Damage, Span
 
-__all__ = ["LINE_CAP", "make_record", "read_bytes", "read_pieces", "read_records", "read_with"]
+__all__ = [
+    "LINE_CAP",
+    "Stretch",
+    "read_bytes",
+    "read_line",
+    "read_pieces",
+    "read_records",
+    "read_stretches",
+]
 
 LINE_CAP: Final = 64 << 20
 _HEAD: Final = 4096
+# Shorter ones take longer per byte, longer ones no less long.
+_STRETCH: Final = 1 << 16
 _OPEN: Final = ord("{")
 _CLOSE: Final = ord("}")
-_T = TypeVar("_T")
-_Split = tuple[int, bytes | Gap, bool]
+_Part = tuple[int, bytes | Gap, bool]
 
 
 def read_bytes(data: bytes, *, cap: int = LINE_CAP) -> Iterator[Piece]:
@@ -41,59 +50,91 @@ def read_records(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Iter
 
 def read_pieces(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Iterator[Piece]:
     """Yield the pieces of `source` from `start`, which must be the beginning of a line."""
-    # As `read_with` and `make_record` together, without a call for every line.
+    # As `read_stretches` and `read_line` together, without a call for every line.
     after_zeros = False
-    for offset, line, ended in _split(source.chunks(start), start, cap):
-        if isinstance(line, Gap):
-            yield line
+    for offset, data, ended in _stretches(source.chunks(start), start, cap):
+        if isinstance(data, Gap):
+            yield data
             after_zeros = not ended
             continue
-        try:
-            envelope = decode_envelope(line)
-        except REFUSED:
-            envelope = None
-        if envelope is not None and line[0] == _OPEN and line[-1] == _CLOSE and not after_zeros:
-            yield Record(line, offset, b"\n" if ended else b"", envelope)
-        else:
-            yield from salvage(line, offset, ended=ended, after_zeros=after_zeros)
-        after_zeros = False
+        ending = b"\n" if ended else b""
+        at = offset
+        for line in data.split(b"\n"):
+            try:
+                envelope = decode_envelope(line)
+            except REFUSED:
+                envelope = None
+            if envelope is not None and line[0] == _OPEN and line[-1] == _CLOSE and not after_zeros:
+                yield Record(line, at, ending, envelope)
+            else:
+                yield from salvage(line, at, ended=ended, after_zeros=after_zeros)
+            at += len(line) + 1
+            after_zeros = False
 
 
-def read_with(
-    make: Callable[[bytes, int, bytes], _T | None],
-    source: Source,
-    start: int = 0,
-    *,
-    cap: int = LINE_CAP,
-) -> Iterator[_T | Piece]:
-    """Yield what `make` makes of each line (its bytes, offset and ending), else its pieces."""
+class Stretch:
+    """Lines that lie behind one another, as bytes, without the newline of the last."""
+
+    __slots__ = ("after_zeros", "data", "ended", "offset")
+
+    def __init__(self, data: bytes, offset: int, *, ended: bool, after_zeros: bool = False) -> None:
+        self.data = data
+        self.offset = offset
+        self.ended = ended
+        """Whether there is a newline behind it; only the last line of a file may have none."""
+        self.after_zeros = after_zeros
+        """Whether zero bytes stand before it on its first line."""
+
+    def part(self, start: int, stop: int) -> "Stretch":
+        """Return one of its lines, by where it begins and ends."""
+        zeros = self.after_zeros and not start
+        return Stretch(
+            self.data[start:stop], self.offset + start, ended=self.ended, after_zeros=zeros
+        )
+
+    def lines(self) -> Iterator["Stretch"]:
+        """Yield each line as a stretch of its own."""
+        start = 0
+        for line in self.data.split(b"\n"):
+            yield self.part(start, start + len(line))
+            start += len(line) + 1
+
+
+def read_stretches(source: Source, *, cap: int = LINE_CAP) -> Iterator[Stretch | Gap]:
+    """Yield a source in stretches of many lines each; zero bytes and oversize lines come as gaps."""
     after_zeros = False
-    for offset, line, ended in _split(source.chunks(start), start, cap):
-        if isinstance(line, Gap):
-            yield line
+    for offset, data, ended in _stretches(source.chunks(), 0, cap):
+        if isinstance(data, Gap):
+            yield data
             after_zeros = not ended
-            continue
-        made = None if after_zeros else make(line, offset, b"\n" if ended else b"")
-        if made is not None:
-            yield made
         else:
-            yield from salvage(line, offset, ended=ended, after_zeros=after_zeros)
-        after_zeros = False
+            yield Stretch(data, offset, ended=ended, after_zeros=after_zeros)
+            after_zeros = False
 
 
-def make_record(line: bytes, offset: int, ending: bytes) -> Record | None:
+def read_line(line: Stretch) -> Iterator[Piece]:
+    """Yield the pieces of a single line."""
+    record = None if line.after_zeros else _record(line)
+    if record is not None:
+        yield record
+    else:
+        yield from salvage(line.data, line.offset, ended=line.ended, after_zeros=line.after_zeros)
+
+
+def _record(line: Stretch) -> Record | None:
     """Return the record of a line that is sound, as nearly all are; None for any other."""
+    data = line.data
     try:
-        envelope = decode_envelope(line)
+        envelope = decode_envelope(data)
     except REFUSED:
         return None
-    if line[0] != _OPEN or line[-1] != _CLOSE:
+    if data[0] != _OPEN or data[-1] != _CLOSE:
         return None
-    return Record(line, offset, ending, envelope)
+    return Record(data, line.offset, b"\n" if line.ended else b"", envelope)
 
 
-def _split(chunks: Iterable[bytes], offset: int, cap: int) -> Iterator[_Split]:
-    """Yield (offset, line without its newline, had a newline); what is no line comes as a gap."""
+def _stretches(chunks: Iterable[bytes], offset: int, cap: int) -> Iterator[_Part]:
+    """Yield (offset, lines without the newline of the last, had a newline), and gaps."""
     parts: list[bytes] = []
     held = 0
     for chunk in _holes(chunks):
@@ -109,15 +150,10 @@ def _split(chunks: Iterable[bytes], offset: int, cap: int) -> Iterator[_Split]:
             offset += held + first + 1
             parts, held = [], 0
             last = chunk.rfind(b"\n")
-            if last > first:
-                for line in chunk[first + 1 : last].split(b"\n"):
-                    size = len(line)
-                    yield (
-                        (offset, line, True)
-                        if size <= cap
-                        else _line(offset, [line], size, cap, b"\n")
-                    )
-                    offset += size + 1
+            for start, stop in _cuts(chunk, first + 1, last, min(cap, _STRETCH)):
+                # Longer than it may be it is only where it is a single line.
+                yield _line(offset, [chunk[start:stop]], stop - start, cap, b"\n")
+                offset += stop - start + 1
             rest = chunk[last + 1 :]
         if rest:
             parts.append(rest)
@@ -126,6 +162,16 @@ def _split(chunks: Iterable[bytes], offset: int, cap: int) -> Iterator[_Split]:
                 parts = [b"".join(parts)[:_HEAD]]
     if held:
         yield _line(offset, parts, held, cap, b"")
+
+
+def _cuts(chunk: bytes, start: int, last: int, most: int) -> Iterator[tuple[int, int]]:
+    """Yield where stretches begin and end, up to the last newline; each has a line at least."""
+    while start <= last:
+        stop = chunk.rfind(b"\n", start, start + most + 1)
+        if stop < 0:
+            stop = chunk.find(b"\n", start + most)
+        yield start, stop
+        start = stop + 1
 
 
 def _holes(chunks: Iterable[bytes]) -> Iterator[bytes | int]:
@@ -159,7 +205,7 @@ def _behind_zeros(chunk: bytes) -> bytes:
     return b"" if _all_zero(chunk) else chunk.lstrip(b"\0")
 
 
-def _line(offset: int, parts: list[bytes], length: int, cap: int, ending: bytes) -> _Split:
+def _line(offset: int, parts: list[bytes], length: int, cap: int, ending: bytes) -> _Part:
     line = b"".join(parts)
     if length <= cap:
         return offset, line, bool(ending)

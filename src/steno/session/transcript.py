@@ -1,14 +1,14 @@
 """One session file, read once: its nodes in file order, its gaps, its state records."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from steno.errors import Unreadable
 from steno.format.lines import LINE_CAP, read_bytes, read_pieces
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import Source
 from steno.format.spans import Damage, Span
-from steno.session.nodes import Node, node_of
+from steno.session.nodes import Node, read_node
 
 __all__ = ["Transcript", "load"]
 
@@ -33,19 +33,10 @@ class Transcript:
 
     def take(self, record: Record) -> Node:
         """Take in the next record of the file."""
-        node = Node(record, len(self.nodes))
+        node = read_node(record, len(self.nodes))
         self.nodes.append(node)
         if record.notes and not all(note.id in _FOUND_AGAIN for note in record.notes):
             self.notes[record.offset] = record.notes
-        return node
-
-    def take_fields(self, fields: dict[str, Any], line: tuple[bytes, int, bytes]) -> Node:
-        """Take in the next record where its line is sound, and decoded already.
-
-        The line is given by its bytes, its offset and its ending.
-        """
-        node = node_of(fields, len(self.nodes), line)
-        self.nodes.append(node)
         return node
 
     def close_last_line(self) -> None:
