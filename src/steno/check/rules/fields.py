@@ -6,11 +6,12 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.check.evidence import Seen
 from steno.check.findings import Findings, Rule
 from steno.check.plain import Shape
+from steno.check.seen import Seen
 from steno.format.catalogue import Field, Fields, JsonType, catalogue, json_type
 from steno.format.dialects import Dialect
+from steno.session.nodes import ROLES
 
 __all__ = ["RULES", "Watch"]
 
@@ -90,11 +91,10 @@ RULES: Final[tuple[Rule, ...]] = (
 _JUDGED_ELSEWHERE: Final[dict[str, frozenset[str]]] = {
     "claude": frozenset(("type", "uuid", "parentUuid", "message", "timestamp")),
 }
-_ROLES: Final = frozenset(("user", "assistant"))
 _EXAMPLES: Final[tuple[Any, ...]] = (None, True, 0, 0.0, "", {}, [])
 _JSON_TYPES: Final[dict[type, JsonType]] = {type(each): json_type(each) for each in _EXAMPLES}
 _INNER: Final = {"attachment": "attachment", "progress": "data"}
-_SHAPES_KEPT: Final = 10_000
+_LOOKS_KEPT: Final = 10_000
 
 
 class _Verdict(msgspec.Struct, frozen=True):
@@ -109,7 +109,7 @@ class Watch:
     """Holds the top level of every record of one file against the catalogue."""
 
     def __init__(self) -> None:
-        self._shapes: set[tuple[Any, ...]] = set()
+        self._known: set[tuple[Any, ...]] = set()
         self._said: set[tuple[str, str, str]] = set()
         self._dialects: set[Dialect] = set()
         self._version = ""
@@ -117,26 +117,20 @@ class Watch:
 
     def on_record(self, seen: Seen, findings: Findings) -> None:
         """Judge one record; one that looks like an earlier one costs a look into a set."""
-        node, fields = seen.node, seen.fields
-        self._version = node.version or self._version
-        if node.type in _ROLES:
-            if node.uuid is None or "parentUuid" not in fields or "message" not in fields:
+        node = seen.node
+        version = self._version = node.version or self._version
+        if node.type in ROLES:
+            if node.uuid is None or not seen.shape.is_linked:
                 self._look_at_message(seen, findings)
             self._spoke = True
-        shape = (
-            node.type,
-            node.subtype,
-            self._version,
-            _variety(seen),
-            seen.shape,
-        )
-        if shape in self._shapes:
+        looks = (seen.shape, version, _variety(seen))
+        if looks in self._known:
             return
-        if len(self._shapes) >= _SHAPES_KEPT:
-            self._shapes.clear()
+        if len(self._known) >= _LOOKS_KEPT:
+            self._known.clear()
         self._judge(seen, findings)
         if node.type:
-            self._shapes.add(shape)
+            self._known.add(looks)
 
     def _look_at_message(self, seen: Seen, findings: Findings) -> None:
         node, fields = seen.node, seen.fields
@@ -159,7 +153,7 @@ class Watch:
         if dialect != "claude" and dialect not in self._dialects:
             self._dialects.add(dialect)
             findings.add(_DIALECT, seen.place, f"{_DIALECT.title}: {dialect}")
-        verdict = _verdict(dialect, seen.record.kind, self._version, seen.shape)
+        verdict = _verdict(dialect, seen.kind, self._version, seen.shape)
         for name in verdict.missing:
             if self._is_news("missing", verdict.kind, name):
                 findings.add(_MISSING, seen.place, f"{verdict.kind} without {name}")
@@ -178,19 +172,21 @@ class Watch:
 
 def _variety(seen: Seen) -> Any:
     """Return what tells kinds of one type apart beside their top level, as cheaply as can be."""
-    node, fields = seen.node, seen.fields
-    if node.type == "assistant":
+    node = seen.node
+    kind = node.type
+    if kind == "assistant":
         content = seen.message.get("content") if seen.message else None
         return _inner_type(content[0]) if content and content.__class__ is list else None
-    if node.type == "user":
-        return bool(node.results), node.meta
-    if node.type in _INNER:
-        return _inner_type(fields.get(_INNER[node.type]))
-    return _text(fields.get("operation"))
+    if kind == "user":
+        return (1 if node.results else 0) + (2 if node.meta else 0)
+    if kind in _INNER:
+        return _inner_type(seen.fields.get(_INNER[kind]))
+    return _text(seen.fields.get("operation"))
 
 
 def _inner_type(value: Any) -> str | None:
-    return _text(value.get("type")) if value.__class__ is dict else None
+    kind = value.get("type") if value.__class__ is dict else None
+    return kind if kind.__class__ is str else None
 
 
 def _text(value: Any) -> str | None:

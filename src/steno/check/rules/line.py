@@ -4,8 +4,9 @@ from typing import Final
 
 import msgspec
 
-from steno.check.evidence import Evidence, Seen
+from steno.check.evidence import Evidence
 from steno.check.findings import Findings, Place, Rule
+from steno.check.seen import Seen
 from steno.format.depth import MAX_DEPTH
 from steno.format.flaws import flaws
 from steno.format.records import Gap

@@ -2,10 +2,12 @@
 
 from typing import Any, Final
 
-from steno.check.evidence import Evidence, Seen
+from steno.check.evidence import Evidence
 from steno.check.findings import Findings, Place, Rule
 from steno.check.responses import misnamed, nameless
+from steno.check.seen import Seen
 from steno.format.values import as_list, as_object, shown
+from steno.session.nodes import ROLES
 from steno.session.resume.images import MANY_IMAGES, MAX_SIDE_OF_MANY, image_flaw
 from steno.session.resume.rules import KNOWN_BLOCKS
 
@@ -118,7 +120,6 @@ RULES: Final[tuple[Rule, ...]] = (
     _NOT_A_MESSAGE,
 )
 
-_ROLES: Final = frozenset(("user", "assistant"))
 # What a line adds to its response: the clients drop a response that is not substantial.
 _NOTHING: Final = 0
 _REASONING: Final = 1
@@ -128,11 +129,12 @@ _SUBSTANCE: Final = 2
 class Watch:
     """Looks into every message of one file."""
 
-    TYPES: Final = _ROLES
+    TYPES: Final = ROLES
 
     def __init__(self) -> None:
         self._nameless: list[tuple[Place, int]] = []
-        self._weights: dict[str, int] = {}
+        self._substantial: set[str] = set()
+        """The names of responses that say something."""
         self._hollow: dict[str, tuple[Place, int]] = {}
         self._blank: list[tuple[Place, int, str]] = []
         self._images: list[int] = []
@@ -142,42 +144,43 @@ class Watch:
         """Look at one message and its blocks."""
         message = seen.message
         # A message with a role is the API's own; to ask for the dialect costs more.
-        if message is not None and ("role" in message or seen.dialect == "claude"):
-            self._look_into(message, seen, findings)
-        elif "message" in seen.fields and seen.dialect == "claude":
-            findings.defer(_NOT_A_MESSAGE, seen.place, _NOT_A_MESSAGE.title, seen.node.index)
-
-    def _look_into(self, message: dict[str, Any], seen: Seen, findings: Findings) -> None:
-        node = seen.node
-        role, content = message.get("role"), message.get("content")
-        blocks = as_list(content)
-        if role != node.type:
-            findings.add(_ROLE, seen.place, f"the role {shown(role)} is not {node.type!r}")
-        if node.type == "assistant" and self._follow_response(seen, content) == _NOTHING:
+        if message is None or ("role" not in message and seen.dialect != "claude"):
+            if message is None and "message" in seen.fields and seen.dialect == "claude":
+                findings.defer(_NOT_A_MESSAGE, seen.place, _NOT_A_MESSAGE.title, seen.node.index)
             return
-        if blocks:
-            for block in blocks:
-                if not _is_plain(block):
-                    self._look_at(block, seen, findings)
-        elif not isinstance(content, str):
-            findings.defer(_NO_CONTENT, seen.place, _NO_CONTENT.title, node.index)
-        elif _is_blank(content):
-            findings.defer(_EMPTY_TEXT, seen.place, _EMPTY_TEXT.title, node.index)
+        kind, role, content = seen.node.type, message.get("role"), message.get("content")
+        if role != kind:
+            findings.add(_ROLE, seen.place, f"the role {shown(role)} is not {kind!r}")
+        plain = _plain_weight(content)
+        if kind == "assistant":
+            weight = plain or _weight(content)
+            self._follow_response(seen, weight)
+            if weight == _NOTHING:
+                return
+        if not plain:
+            self._look_closer(content, seen, findings)
 
-    def _follow_response(self, seen: Seen, content: Any) -> int:
+    def _follow_response(self, seen: Seen, weight: int) -> None:
         """Remember what can only be judged once all lines of a response were read."""
         node = seen.node
         if node.message_id is None:
             self._nameless.append((seen.place, node.index))
         name = node.message_id or node.uuid or ""
-        weight = _weight(content)
-        if weight >= self._weights.get(name, _NOTHING):
-            self._weights[name] = weight
-        if weight == _NOTHING:
-            self._blank.append((seen.place, node.index, name))
+        if weight == _SUBSTANCE:
+            self._substantial.add(name)
         elif weight == _REASONING:
             self._hollow.setdefault(name, (seen.place, node.index))
-        return weight
+        else:
+            self._blank.append((seen.place, node.index, name))
+
+    def _look_closer(self, content: Any, seen: Seen, findings: Findings) -> None:
+        blocks = as_list(content)
+        if blocks:
+            for block in blocks:
+                self._look_at(block, seen, findings)
+        else:
+            rule = _EMPTY_TEXT if isinstance(content, str) else _NO_CONTENT
+            findings.defer(rule, seen.place, rule.title, seen.node.index)
 
     def _look_at(self, item: Any, seen: Seen, findings: Findings, *, within: str = "") -> None:
         block = as_object(item) or {}
@@ -214,10 +217,10 @@ class Watch:
         """Judge what only the whole file tells."""
         findings = evidence.findings
         for name, (place, node) in self._hollow.items():
-            if self._weights[name] == _REASONING:
+            if name not in self._substantial:
                 findings.defer(_THINKING_ONLY, place, _THINKING_ONLY.title, node)
         for place, node, name in self._blank:
-            if self._weights[name] == _NOTHING:
+            if name not in self._substantial and name not in self._hollow:
                 findings.defer(_EMPTY_TEXT, place, "an answer is nothing but empty text", node)
             else:
                 findings.add(_EMPTY_TEXT, place, mild=True)
@@ -250,12 +253,27 @@ class Watch:
             evidence.findings.defer(_IMAGE, place, message, node)
 
 
-def _is_plain(block: Any) -> bool:
-    """Whether a block is one of the most common that nothing can be wrong with."""
-    if block.__class__ is not dict:
-        return False
-    kind = block.get("type")
-    return kind == "tool_use" or (kind == "tool_result" and isinstance(block.get("content"), str))
+def _plain_weight(content: Any) -> int:
+    """Return how much content says that nothing can be wrong with, as nearly all of it is.
+
+    Nothing, where that takes a closer look.
+    """
+    if content.__class__ is not list:
+        return _SUBSTANCE if content.__class__ is str and not _is_blank(content) else _NOTHING
+    weight = _NOTHING
+    for block in content:
+        kind = block.get("type") if block.__class__ is dict else None
+        if (
+            kind == "tool_use"
+            or (kind == "tool_result" and block.get("content").__class__ is str)
+            or (kind == "text" and not _is_blank(block.get("text")))
+        ):
+            weight = _SUBSTANCE
+        elif kind == "thinking" and _is_signed(block):
+            weight = weight or _REASONING
+        else:
+            return _NOTHING
+    return weight
 
 
 def _is_signed(block: dict[str, Any]) -> bool:

@@ -1,13 +1,13 @@
 """Sub-agents: what belongs to them, and the files they wrote."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
-from steno.check.evidence import AgentNote, Evidence, Seen
+from steno.check.evidence import AgentNote, Evidence
 from steno.check.findings import Findings, Place, Rule
 from steno.check.rules.ids import is_agent_file
+from steno.check.seen import Seen
 from steno.format.spans import Span
-from steno.format.values import as_object
 from steno.session.nodes import Node
 
 __all__ = ["RULES", "Watch"]
@@ -67,9 +67,9 @@ class Watch:
 
     def on_record(self, seen: Seen, _findings: Findings) -> None:
         """Remember which sub-agent a result names."""
-        if seen.node.is_result:
-            detail = as_object(seen.fields.get("toolUseResult"))
-            name = detail.get("agentId") if detail else None
+        if seen.node.results:
+            detail: Any = seen.fields.get("toolUseResult")
+            name = detail.get("agentId") if detail.__class__ is dict else None
             if isinstance(name, str) and name:
                 self._named.append((seen.node, name))
 

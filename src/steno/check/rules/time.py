@@ -4,8 +4,8 @@ import re
 from datetime import timedelta
 from typing import Final
 
-from steno.check.evidence import Seen
 from steno.check.findings import Findings, Rule
+from steno.check.seen import Seen
 from steno.format.records import read_time
 
 __all__ = ["RULES", "Watch"]

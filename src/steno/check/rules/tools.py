@@ -1,11 +1,11 @@
 """Tool calls and their results: the API wants each call answered once, right behind it."""
 
-from typing import Final
+from typing import Any, Final
 
-from steno.check.evidence import Evidence, Seen
+from steno.check.evidence import Evidence
 from steno.check.findings import Findings, Rule
 from steno.check.pairs import Block
-from steno.format.values import as_list
+from steno.check.seen import Seen
 
 __all__ = ["RULES", "look", "on_record"]
 
@@ -91,8 +91,8 @@ def on_record(seen: Seen, findings: Findings) -> None:
     """Look at the input of calls."""
     if not seen.node.uses:
         return
-    content = as_list(seen.message.get("content")) if seen.message else None
-    for block in content or ():
+    content: Any = seen.message.get("content") if seen.message else None
+    for block in content if content.__class__ is list else ():
         if block.__class__ is not dict or block.get("type") != "tool_use":
             continue
         if block.get("input").__class__ is not dict:

@@ -1,11 +1,11 @@
 """Token figures that are not what they seem."""
 
+from operator import itemgetter
 from typing import Any, Final
 
-from steno.check.evidence import Seen
 from steno.check.findings import Findings, Rule
+from steno.check.seen import Seen
 from steno.format.catalogue import version_key
-from steno.format.values import as_object
 
 __all__ = ["RULES", "Watch"]
 
@@ -38,6 +38,7 @@ _FIGURES: Final = (
     "cache_creation_input_tokens",
     "cache_read_input_tokens",
 )
+_all_figures: Final = itemgetter(*_FIGURES)
 _INTEGER: Final = frozenset((int,))
 _SYNTHETIC: Final = "<synthetic>"
 
@@ -59,8 +60,8 @@ class Watch:
         if not node.has_message or node.model == _SYNTHETIC:
             return
         message = seen.message or {}
-        usage = as_object(message.get("usage"))
-        if usage is None:
+        usage: Any = message.get("usage")
+        if usage.__class__ is not dict:
             return
         if not self._said and message.get("stop_reason") is None:
             self._said = self._is_unsure(node.version)
@@ -76,7 +77,7 @@ class Watch:
         return self._versions[version]
 
     def _compare(self, name: str, usage: dict[str, Any], seen: Seen, findings: Findings) -> None:
-        figures: tuple[Any, ...] = tuple(map(usage.get, _FIGURES))
+        figures = _figures(usage)
         before = self._figures.get(name)
         if before == figures:
             return
@@ -90,6 +91,13 @@ class Watch:
                 self._odd.add(name)
                 findings.add(_CONFLICT, seen.place, f"{key} of {name} fall from {old:,} to {new:,}")
                 return
+
+
+def _figures(usage: dict[str, Any]) -> tuple[Any, ...]:
+    try:
+        return _all_figures(usage)
+    except KeyError:
+        return tuple(map(usage.get, _FIGURES))
 
 
 def _number(value: Any) -> int:
