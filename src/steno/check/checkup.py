@@ -1,6 +1,6 @@
 """One file against all the rules."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, Final
 
@@ -48,6 +48,19 @@ RULES: Final[dict[str, Rule]] = {rule.id: rule for family in FAMILIES for rule i
 """Every rule by its id."""
 
 
+def _having(name: str) -> tuple[int, ...]:
+    """Return the places of the families that do such a thing: asked once, not for every file."""
+    return tuple(at for at, each in enumerate(_WATCHES) if hasattr(each, name))
+
+
+_WATCHES: Final[tuple[Any, ...]] = tuple(getattr(each, "Watch", each) for each in FAMILIES)
+"""What looks at one file for each family: its watch, or the module itself."""
+_ON_RECORD: Final = tuple((at, getattr(_WATCHES[at], "TYPES", None)) for at in _having("on_record"))
+_ON_ODD: Final = _having("on_odd")
+_ON_GAP: Final = _having("on_gap")
+_LOOKING: Final = _having("look")
+
+
 def check(
     source: Source,
     *,
@@ -56,28 +69,14 @@ def check(
     cap: int = LINE_CAP,
 ) -> Evidence:
     """Look at one file with every rule; the result's `findings` say what is wrong."""
-    watching = [_watch(family) for family in FAMILIES]
+    watching = [each() if isinstance(each, type) else each for each in _WATCHES]
     watchers = Watchers(
-        tuple((each.on_record, types) for each, types in _reading(watching)),
-        _having(watching, "on_odd"),
-        _having(watching, "on_gap"),
+        tuple((watching[at].on_record, types) for at, types in _ON_RECORD),
+        tuple(watching[at].on_odd for at in _ON_ODD),
+        tuple(watching[at].on_gap for at in _ON_GAP),
     )
     evidence = gather_evidence(source, name=name, agents=agents, watchers=watchers, cap=cap)
-    for look in _having(watching, "look"):
-        look(evidence)
+    for at in _LOOKING:
+        watching[at].look(evidence)
     evidence.settle()
     return evidence
-
-
-def _watch(family: ModuleType) -> object:
-    """Return what looks at one file for a family: its watch, or the module itself."""
-    return family.Watch() if hasattr(family, "Watch") else family
-
-
-def _reading(watching: Sequence[object]) -> list[tuple[Any, frozenset[str] | None]]:
-    """Return those that look at single records, with the types they look at."""
-    return [(each, getattr(each, "TYPES", None)) for each in watching if hasattr(each, "on_record")]
-
-
-def _having(watching: Sequence[object], name: str) -> tuple[Callable[..., Any], ...]:
-    return tuple(getattr(each, name) for each in watching if hasattr(each, name))

@@ -5,6 +5,7 @@ for report in check_files(everything_below(root, problems), problems=problems): 
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
+from operator import attrgetter
 from typing import Final, Literal
 
 import msgspec
@@ -34,6 +35,7 @@ Judge = Literal["all", "troubled"]
 """Whether to say of every session what clients resume of it, or only where something is wrong."""
 Done = Callable[[int], None]
 _SUFFIX: Final = ".jsonl"
+_length: Final = attrgetter("length")
 _TROUBLE: Final = ("error", "warning")
 _REPLAYED: Final = 8 << 20
 """Up to which size the requests of a session are put together, where there is doubt about them."""
@@ -207,7 +209,7 @@ def _report(
 ) -> FileReport:
     findings, counts = policy.apply(evidence.findings)
     nodes, gaps = evidence.transcript.nodes, evidence.transcript.gaps
-    longest = max((piece.length for piece in chain(nodes, gaps)), default=0)
+    longest = max(map(_length, chain(nodes, gaps)), default=0)
     return FileReport(found, findings, counts, (), len(nodes), longest, agents)
 
 
