@@ -10,8 +10,12 @@ from tests.check.damages import damages, story
 from tests.check.looked import NAME
 
 from steno.check.checkup import check
+from steno.check.evidence import Watchers, gather_evidence
+from steno.check.findings import Findings
 from steno.check.graph import Graph
+from steno.check.pairs import pair_up
 from steno.check.readings import NEWEST, Readings
+from steno.check.seen import Seen
 from steno.format.source import BytesSource
 from steno.session.nodes import Node
 from steno.session.resume.replay import resumed_chain
@@ -41,7 +45,7 @@ def files(shared: Path) -> Iterator[bytes]:
 
 
 def values(node: Node) -> dict[str, Any]:
-    return {name: getattr(node, name) for name in Node.__slots__}
+    return {name: getattr(node, name) for name in Node.__struct_fields__}
 
 
 @pytest.mark.parametrize("line", ODD)
@@ -56,6 +60,33 @@ def test_nodes_are_the_same_whether_lines_or_records_were_read(shared: Path) -> 
         source = BytesSource(data)
         nodes = check(source, name=NAME).transcript.nodes
         assert list(map(values, nodes)) == list(map(values, load(source).nodes))
+
+
+def test_kind_and_dialect_are_the_same_whether_lines_or_records_were_read(shared: Path) -> None:
+    def compare(seen: Seen, _: Findings) -> None:
+        assert (seen.kind, seen.dialect) == (seen.record.kind, spoken(seen))
+
+    watchers = Watchers(((compare, None),))
+    for data in (*(line + b"\n" for line in ODD), *files(shared)):
+        gather_evidence(BytesSource(data), name=NAME, watchers=watchers)
+
+
+def spoken(seen: Seen) -> str:
+    has_role = seen.message is not None and "role" in seen.message
+    return "claude" if has_role and seen.node.is_message else seen.record.dialect
+
+
+def test_calls_and_results_pair_up_the_same_the_long_way(
+    shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversations = [Graph(load(BytesSource(data))).conversation for data in files(shared)]
+    short = [pair_up(each) for each in conversations]
+    monkeypatch.setattr("steno.check.pairs._all_answered", never)
+    assert short == [pair_up(each) for each in conversations]
+
+
+def never(_: list[Node]) -> bool:
+    return False
 
 
 def test_readings_of_a_graph_are_those_of_the_clients(shared: Path) -> None:

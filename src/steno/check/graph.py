@@ -5,7 +5,7 @@ from typing import Final
 
 from steno.check.pairs import Pairs, pair_up
 from steno.check.readings import Readings
-from steno.session.nodes import Node
+from steno.session.nodes import ROLES, Node
 from steno.session.resume.clients import STENO, Client
 from steno.session.resume.gather import gather
 from steno.session.resume.segments import since_compaction
@@ -76,17 +76,23 @@ class Graph:
         found = _Sorted()
         named = self.by_uuid
         for node in self.members:
+            above = named.get(node.parent) if node.parent is not None else None
+            if above is not None and above.index < node.index:
+                continue
             if node.parent is None:
                 found.parentless.append(node)
-                continue
-            above = named.get(node.parent)
-            if above is None:
+            elif above is None:
                 found.dangling.append(node)
             elif above is node:
                 found.selfish.append(node)
-            elif above.index > node.index:
+            else:
                 found.forward.append(node)
         return found
+
+    @property
+    def _is_orderly(self) -> bool:
+        """Whether every parent that is named stands in the file, before its children."""
+        return not (self.dangling or self.selfish or self.forward)
 
     @property
     def dangling(self) -> list[Node]:
@@ -158,9 +164,12 @@ class Graph:
     @cached_property
     def chain(self) -> list[Node]:
         """The parents of the leaf from the root on, missing ones bridged, siblings gathered."""
-        if self.leaf is None:
-            return []
-        return gather(self.loaded, walk(self.loaded, self.leaf, STENO))
+        return gather(self.loaded, self._way) if self._way else []
+
+    @cached_property
+    def _way(self) -> list[Node]:
+        """The parents of the leaf from the root on, missing ones bridged."""
+        return walk(self.loaded, self.leaf, STENO) if self.leaf is not None else []
 
     @cached_property
     def conversation(self) -> list[Node]:
@@ -170,7 +179,7 @@ class Graph:
     @cached_property
     def messages(self) -> list[Node]:
         """The messages of the conversation."""
-        return [node for node in self.conversation if node.is_message]
+        return [node for node in self.conversation if node.type in ROLES]
 
     def lost(self, client: Client) -> list[Node] | None:
         """Return the messages that a client would not go by; None when it refuses the file."""
@@ -183,7 +192,8 @@ class Graph:
     @cached_property
     def readings(self) -> Readings:
         """What each generation of the client makes of the file."""
-        return Readings(self.transcript, self.loaded)
+        # Where no parent has to be guessed, clients with the same leaf go the same way.
+        return Readings(self.transcript, self.loaded, self._way if self._is_orderly else [])
 
     @cached_property
     def sent(self) -> frozenset[int]:
@@ -229,12 +239,11 @@ class Graph:
     @property
     def _is_connected(self) -> bool:
         """Whether every record plainly leads up to a beginning, so that none is out of reach."""
-        found = self._sorted
-        if found.dangling or found.selfish or found.forward or self.cut_off or not self.chain:
+        if not self._is_orderly or self.cut_off or not self.chain:
             return False
         return all(
             node.converses or (node.sidechain and node.logical_parent is None)
-            for node in found.parentless
+            for node in self._sorted.parentless
         )
 
     def _is_broken(self, node: Node) -> bool:

@@ -5,13 +5,14 @@ would read alike is read once.
 """
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Final
 
 import msgspec
 
-from steno.session.nodes import CONVERSATION, Node
+from steno.session.nodes import CONVERSATION, ROLES, Node
 from steno.session.resume.clients import CLIENTS, LATEST, Client, client_for
 from steno.session.resume.gather import gather
 from steno.session.resume.leaf import choose_leaf
@@ -19,10 +20,12 @@ from steno.session.resume.segments import since_compaction
 from steno.session.resume.walk import Loaded, take_in, walk
 from steno.session.transcript import Transcript
 
-_MESSAGES: Final = ("user", "assistant")
 _UNBRIDGED: Final = msgspec.structs.replace(LATEST, bridge_seconds=None)
 _TIME_LENGTH: Final = 24
 _TIME: Final = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\.\d{3}Z", re.ASCII)
+_ends_line: Final = attrgetter("ends_line")
+_is_whole: Final = attrgetter("whole")
+_has_message: Final = attrgetter("has_message")
 
 __all__ = ["GENERATIONS", "NEWEST", "Reading", "Readings", "speaks"]
 
@@ -61,10 +64,17 @@ class Reading(msgspec.Struct, frozen=True):
 class Readings:
     """The readings of one file."""
 
-    def __init__(self, transcript: Transcript, everything: Loaded | None = None) -> None:
+    def __init__(
+        self,
+        transcript: Transcript,
+        everything: Loaded | None = None,
+        way: Sequence[Node] = (),
+    ) -> None:
         self.transcript = transcript
         self._everything = everything
-        """All records with an id: what every client takes in of a file with nothing odd in it."""
+        """All records with an id, where that is known already."""
+        self._way = list(way)
+        """The parents of one leaf, where that is known already, and none of them odd."""
         self._loaded: dict[Hashable, Loaded] = {}
         self._walks: dict[Hashable, list[Node]] = {}
         self._flaws: dict[int, list[str]] = {}
@@ -81,7 +91,7 @@ class Readings:
     def _read(self, client: Client) -> Reading:
         key = self._key(client)
         if key not in self._loaded:
-            plain = None if "left out" in self._odd else self._everything
+            plain = None if client.keeps_unknown else self._plain
             self._loaded[key] = plain or take_in(self.transcript, client)
         loaded = self._loaded[key]
         if not any(speaks(node) and not node.sidechain for node in loaded.nodes.values()):
@@ -108,42 +118,48 @@ class Readings:
         )
 
     @cached_property
+    def _plain(self) -> Loaded | None:
+        """What all clients take in of a file with nothing odd in it; None of any other.
+
+        That is every record with an id, but for progress: nothing but more of it hangs on that.
+        """
+        if self._everything is None or "left out" in self._odd:
+            return None
+        plain = Loaded()
+        plain.newest, plain.marker = self._everything.newest, self._everything.marker
+        found = self._everything.nodes.items()
+        plain.nodes = {uuid: node for uuid, node in found if node.type != "progress"}
+        return plain
+
+    @cached_property
     def _odd(self) -> set[str]:
         """What in the file the clients differ about."""
-        odd: set[str] = set()
-        progress: set[str | None] = set()
-        for node in self.transcript.nodes:
-            if not node.ends_line:
-                odd.add("glued")
-            if node.type in _MESSAGES:
-                if not isinstance(node.timestamp, str):
-                    odd.add("untimed")
-                if node.has_message and not node.has_content:
-                    odd.add("empty")
-            elif node.type == "progress":
-                progress.add(node.uuid)
-            elif node.subtype == "compact_boundary":
-                odd.add("boundary")
-        if not odd.isdisjoint(("glued", "untimed", "empty")) or not self._all_taken_in:
+        nodes = self.transcript.nodes
+        messages = [node for node in nodes if node.type in ROLES]
+        progress = {node.uuid for node in nodes if node.type == "progress"}
+        found: dict[str, object] = {
+            "glued": not all(map(_ends_line, nodes)),
+            "untimed": {node.timestamp.__class__ for node in messages} - {str},
+            "empty": [node for node in messages if not node.has_content and node.has_message],
+            "boundary": [node for node in nodes if node.subtype == "compact_boundary"],
+            "progress": progress
+            and [node for node in nodes if node.parent in progress and node.type != "progress"],
+        }
+        odd = {name for name, holds in found.items() if holds}
+        if odd - {"boundary"} or not self._all_taken_in(messages):
             odd.add("left out")
-        # Progress that nothing but more of it hangs on is the same to all of them.
-        if progress and any(
-            node.parent in progress and node.type != "progress" for node in self.transcript.nodes
-        ):
-            odd.add("progress")
         return odd
 
-    @property
-    def _all_taken_in(self) -> bool:
+    def _all_taken_in(self, messages: list[Node]) -> bool:
         """Whether the records with an id are those that clients make a conversation of."""
-        named = 0
-        for node in self.transcript.nodes:
-            if bool(node.uuid) is not (node.type in CONVERSATION) or not node.whole:
-                return False
-            if node.type in _MESSAGES and not node.has_message:
-                return False
-            named += bool(node.uuid)
-        return named == len(self.transcript.by_uuid)
+        nodes = self.transcript.nodes
+        if not all(map(_is_whole, nodes)) or not all(map(_has_message, messages)):
+            return False
+        named = [node for node in nodes if node.uuid]
+        apart = {node.type for node in named} - CONVERSATION - {"progress"}
+        if apart or len(named) != len(self.transcript.by_uuid):
+            return False
+        return CONVERSATION.isdisjoint({node.type for node in nodes if not node.uuid})
 
     def _leaf(self, loaded: Loaded, key: Hashable, client: Client) -> Node | None:
         marked = loaded.marker is not None
@@ -163,7 +179,8 @@ class Readings:
         self, loaded: Loaded, start: tuple[Hashable, int], leaf: Node, client: Client
     ) -> list[Node]:
         if start not in self._walks:
-            self._walks[start] = walk(loaded, leaf, _UNBRIDGED)
+            known = loaded is self._plain and self._way and self._way[-1] is leaf
+            self._walks[start] = self._way if known else walk(loaded, leaf, _UNBRIDGED)
         plain = self._walks[start]
         # A walk that ends at a beginning met no parent that is missing or was passed already.
         if client.bridge_seconds is None or loaded.parent(plain[0]) is None:
@@ -179,7 +196,9 @@ class Readings:
         return self._flaws[id(walked)]
 
     def _kept(self, loaded: Loaded, walked: list[Node], client: Client) -> list[Node]:
-        compacted = "boundary" in self._odd and any(node.is_boundary for node in walked)
+        compacted = "boundary" in self._odd and bool(
+            [node for node in walked if node.subtype and node.is_boundary]
+        )
         habits = (
             id(walked),
             client.gathers,
@@ -214,12 +233,12 @@ def speaks(node: Node) -> bool:
 
 def _flaws(loaded: Loaded, chain: list[Node]) -> list[str]:
     """Return what on a chain makes some client fail instead of resuming, the gravest first."""
-    messages = [node for node in chain if node.type in _MESSAGES]
+    messages = [node for node in chain if node.type in ROLES]
     above = loaded.parent(chain[0])
-    reasons = {
-        "no content": any(not node.has_content for node in messages),
-        "no model": any(not node.model for node in messages if node.type == "assistant"),
+    reasons: dict[str, object] = {
+        "no content": [node for node in messages if not node.has_content],
+        "no model": [node for node in messages if not node.model and node.type == "assistant"],
         "cycle": above is not None and above in loaded.nodes,
-        "no time": any(node.timestamp is None for node in messages),
+        "no time": [node for node in messages if node.timestamp is None],
     }
     return [name for name, holds in reasons.items() if holds]

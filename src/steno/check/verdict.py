@@ -126,7 +126,7 @@ class _Case:
         nameless = (
             node
             for node in evidence.transcript.nodes
-            if node.is_message and not node.uuid and not node.sidechain
+            if not node.uuid and node.is_message and not node.sidechain
         )
         there = {node.index: node for node in (*graph.messages, *graph.unreachable, *nameless)}
         self.there = [there[index] for index in sorted(there)]
@@ -171,7 +171,9 @@ class _Case:
     def _lost(self, client: Client, chain: list[Node]) -> set[int]:
         """Return the places of the messages that the client does not send."""
         if id(chain) not in self.taken:
-            self.taken[id(chain)] = {node.uuid or node.index for node in chain}, pair_up(chain)
+            graph = self.evidence.graph
+            pairs = graph.pairs if chain == graph.conversation else pair_up(chain)
+            self.taken[id(chain)] = {node.uuid or node.index for node in chain}, pairs
         names, pairs = self.taken[id(chain)]
         lost = {node.index for node in self.there if (node.uuid or node.index) not in names}
         if pairs.sound:

@@ -226,9 +226,11 @@ def _look_at_lost(evidence: Evidence) -> None:
     graph = evidence.graph
     reading = graph.readings.of(LATEST)
     reached = {node.index for node in reading.chain or ()}
-    apart = {node.index for node in graph.unreachable}
+    if all(node.index in reached for node in (*graph.messages, *graph.unreachable)):
+        return
     there = {node.index: node for node in (*graph.messages, *graph.unreachable)}
     missed = [node for index, node in there.items() if index not in reached]
+    apart = {node.index for node in graph.unreachable}
     # What is not sent for another reason, such as a missing time, has a finding of its own.
     stopped = reading.refused not in ("", "no leaf")
     lost = {

@@ -6,14 +6,12 @@ on its own call. The chain runs through only one of them; the others belong to t
 
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
-from typing import Final
 
-from steno.session.nodes import Node
+from steno.session.nodes import ROLES, Node
 from steno.session.resume.walk import Loaded
 
 __all__ = ["gather"]
 
-_MESSAGES: Final = frozenset(("user", "assistant"))
 _Run = tuple[int, int]
 
 
@@ -36,7 +34,7 @@ def gather(loaded: Loaded, chain: list[Node], *, first: bool = False) -> list[No
 
 
 def _messages(nodes: Iterable[Node]) -> int:
-    return sum(node.type in _MESSAGES for node in nodes)
+    return len([node for node in nodes if node.type in ROLES])
 
 
 class _Insert:

@@ -1,7 +1,6 @@
 """From a leaf back to the root: what a client takes in of a file, and the chain it walks."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
 
 import msgspec
 
@@ -117,24 +116,21 @@ def _marker(transcript: Transcript, node: Node) -> Marker:
 
 def walk(loaded: Loaded, leaf: Node, client: Client) -> list[Node]:
     """Return the chain from the root to `leaf`; missing and circular parents are bridged."""
-    chain = list(_upwards(loaded, leaf, client))
-    chain.reverse()
-    return chain
-
-
-def _upwards(loaded: Loaded, leaf: Node, client: Client) -> Iterator[Node]:
+    chain: list[Node] = []
     seen: set[str | None] = set()
     node: Node | None = leaf
     while node is not None:
-        yield node
+        chain.append(node)
         seen.add(node.uuid)
-        uuid = loaded.parent(node)
+        uuid = loaded.parent(node) if node.parent in loaded.passed else node.parent
         if uuid is None:
-            return
+            break
         parent = loaded.nodes.get(uuid) if uuid not in seen else None
         if parent is None and client.bridge_seconds is not None:
             parent = loaded.earlier(node, client.bridge_seconds, seen)
         node = parent
+    chain.reverse()
+    return chain
 
 
 def _epoch(node: Node) -> float | None:
