@@ -1,9 +1,11 @@
 """Measure what is promised about speed and memory, as ratios within one run.
 
-    python bench/run.py [--mb 1000] [--data FOLDER] [--json]
+    python bench/run.py [--mb 1000] [--data FOLDER] [--no-peers] [--json]
 
 The corpus comes from the generator beside the shared corpus (STENO_SHARED; it needs numpy and
-orjson). Exit code 1 when a limit is passed.
+orjson). The index is compared with other programs, which are installed below the folder
+(bench/peers.py): five minutes with a folder that is kept, ten the first time. Exit code 1 when a
+limit is passed.
 """
 
 import argparse
@@ -14,7 +16,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+
+from table import Row, passed, row, show
+
+import index
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -57,14 +62,14 @@ def generated(folder: Path, megabytes: int) -> Path:
     return made
 
 
-def reading(corpus: Path) -> dict[str, Any]:
+def reading(corpus: Path) -> Row:
     """All records with envelope and text, against a bare typed loop."""
     rounds = [(child("bare", corpus), child("read", corpus)) for _ in range(5)]
     ratio = min(ours[1] for _, ours in rounds) / min(floor[1] for floor, _ in rounds)
     return row("read all records, CPU ÷ bare msgspec loop", ratio, 1.5, rounds[0][1][0])
 
 
-def checking(corpus: Path) -> dict[str, Any]:
+def checking(corpus: Path) -> Row:
     """All files checked and judged, against a bare typed loop over the same bytes."""
     below = corpus / ".claude"
     rounds = [(child("bare", below), child("check", below)) for _ in range(3)]
@@ -86,14 +91,14 @@ def big_file(folder: Path, corpus: Path) -> Path:
     return path
 
 
-def one_big_file(name: str, what: str, limit: float, path: Path) -> dict[str, Any]:
+def one_big_file(name: str, what: str, limit: float, path: Path) -> Row:
     """A 150 MB session opened, or checked, whole."""
     found, seconds, megabytes = child(name, path)
     detail = f"{path.stat().st_size / MB:.0f} MB, {found}, {seconds:.1f} s"
     return row(f"{what} a 150 MB session, peak MB", megabytes, limit, detail)
 
 
-def few_huge_lines(folder: Path) -> dict[str, Any]:
+def few_huge_lines(folder: Path) -> Row:
     """A 150 MB session of 20 records: memory goes by the longest line, not by the file."""
     path = folder / "huge.jsonl"
     line = b'{"type":"user","uuid":"%d","parentUuid":null,"timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"%s"}}\n'
@@ -106,7 +111,7 @@ def few_huge_lines(folder: Path) -> dict[str, Any]:
     return row("check 150 MB of 20 records, peak MB", megabytes, 200, detail)
 
 
-def sparse_file(name: str, what: str, folder: Path) -> dict[str, Any]:
+def sparse_file(name: str, what: str, folder: Path) -> Row:
     """A 4 GB file that is mostly a hole: what stands before and behind it is found."""
     path = folder / "sparse.jsonl"
     line = b'{"type":"user","uuid":"%d","parentUuid":null,"timestamp":"2026-01-01T00:00:00Z","message":{"role":"user","content":"hi"}}\n'
@@ -121,7 +126,7 @@ def sparse_file(name: str, what: str, folder: Path) -> dict[str, Any]:
     return row(f"{what} a 4 GB sparse file, peak MB", megabytes, 200, f"{found}, {seconds:.1f} s")
 
 
-def starting() -> dict[str, Any]:
+def starting() -> Row:
     """The cheapest thing the command can be asked."""
     floor = cpu([sys.executable, "-c", "pass"], 20)
     ours = cpu([str(STENO), "--version"], 20)
@@ -129,7 +134,7 @@ def starting() -> dict[str, Any]:
     return row("steno --version, CPU ÷ python -c pass", ours / floor, 2.5, detail)
 
 
-def listing(folder: Path, corpus: Path) -> dict[str, Any]:
+def listing(folder: Path, corpus: Path) -> Row:
     """`steno ls` over 2,700 files."""
     home = folder / "many"
     project = home / "projects" / "-home-ada-many"
@@ -149,16 +154,12 @@ def listing(folder: Path, corpus: Path) -> dict[str, Any]:
     return row("steno ls on 2,700 files, CPU ÷ python -c pass", ours / floor, 15, detail)
 
 
-def row(what: str, value: float, limit: float, detail: str) -> dict[str, Any]:
-    """Return one line of the table."""
-    return {"what": what, "value": round(value, 2), "limit": limit, "detail": detail}
-
-
 def main() -> None:
     """Measure everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mb", type=int, default=1000, help="size of the corpus")
     parser.add_argument("--data", type=Path, help="where to keep the corpus (default: temporary)")
+    parser.add_argument("--no-peers", action="store_true", help="compare with no other program")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="steno-bench-") as scratch:
@@ -171,15 +172,12 @@ def main() -> None:
         rows += [sparse_file("load", "open", folder), starting(), listing(folder, corpus)]
         rows += [checking(corpus), one_big_file("check", "check", 300, big)]
         rows += [few_huge_lines(folder), sparse_file("check", "check", folder)]
+        rows += index.measured(folder, corpus, with_peers=not options.no_peers)
     if options.json:
         print(json.dumps(rows, indent=1))
     else:
-        for each in rows:
-            mark = "ok  " if each["value"] <= each["limit"] else "OVER"
-            print(
-                f"{mark} {each['value']:>8} ≤ {each['limit']:<6} {each['what']}  ({each['detail']})"
-            )
-    sys.exit(any(each["value"] > each["limit"] for each in rows))
+        show(rows)
+    sys.exit(any(map(passed, rows)))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,8 @@ A map of the house, from the ground up; imports go down only:
     session   many records are one session: graph, turns, sub-agents, compactions, replay
     store     files: where sessions lie, how they are found, read and exchanged
     check     the bench: what is wrong with a session, what is new in it, how it is mended
+    index     everything in one place: what is where, every word, what it cost
+    report    what people ask: usage and cost
     demo      sessions made to order
     cli       the `steno` command
 

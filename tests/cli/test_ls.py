@@ -224,6 +224,7 @@ def test_json_has_everything_about_a_session(steno: Steno, demo: DemoReport) -> 
         "entrypoint": "cli",
         "turns": 2,
         "agents": 3,
+        "archived_only": False,
         "status": "finished",
         "started": one["started"],
         "ended": one["ended"],

@@ -213,7 +213,7 @@ class _Run:
         if is_path and os.path.isdir(name):
             return everything_below(name, self._problems)
         try:
-            return [with_agents(find(name, where), self._problems)]
+            return [with_agents(find(name, where, archived=False), self._problems)]
         except (NotFound, Unreadable):
             if os.path.isdir(name):
                 return everything_below(name, self._problems)

@@ -157,7 +157,7 @@ def _keyed(files: Iterable[Found]) -> dict[str, Found]:
 
 def _one(name: str, where: tuple[str, ...] | None, problems: list[Problem]) -> list[Found]:
     """Return a file alone, or a session that was named with its sub-agents."""
-    found = find(name, where)
+    found = find(name, where, archived=False)
     return [found] if os.path.isfile(name) else [found, *agents_of(found, problems)]
 
 

@@ -13,6 +13,7 @@ from steno.cli.screen import Screen, complain, write_json
 from steno.cli.table import Column, layout
 from steno.errors import Unreadable
 from steno.safe.terminal import ColourMode, Line, one_line
+from steno.store.archive.opened import Archived
 from steno.store.count import count_turns
 from steno.store.discover import Discovery, Found, Problem
 from steno.store.glance import Glance
@@ -28,7 +29,9 @@ _MARKS: Final = {
     "failed": ("✗", "red"),
     "interrupted": ("◻", ""),
     "empty": ("·", "dim"),
+    "archived only": ("▪", "dim"),
 }
+_ARCHIVED: Final = "archived only"
 _RECENT: Final = 86_400
 _WIDE: Final = 100
 
@@ -87,6 +90,7 @@ def command(
     """List sessions, newest first, by the day they were last written.
 
     Marks: ● running, ! waits for an answer, ✗ failed, ◻ interrupted; a finished session has none.
+    ▪ is gone from the disk and only in the archive.
     """
     now = clock.now()
     listing = _gather(_Wanted(**wanted), roots(root, demo=demo), now)
@@ -113,7 +117,7 @@ class _Wanted(msgspec.Struct):
 
 def _gather(wanted: _Wanted, where: tuple[str, ...] | None, now: float) -> _Listing:
     problems: list[Problem] = []
-    files = newest_first(where, problems)
+    files = newest_first(where, problems, archived=True)
     total = len(files)
     names = sorted(os.path.basename(found.path) for found in files)
     if wanted.since:
@@ -191,6 +195,7 @@ def _json(listing: _Listing) -> list[dict[str, Any]]:
             "ended": clock.iso(row.look.ended),
             "modified": clock.iso(row.found.mtime_ns / 1e9),
             "status": row.look.status,
+            "archived_only": isinstance(row.found, Archived),
             "hidden": row.look.hidden,
         }
         for row in listing.rows
@@ -224,14 +229,17 @@ def _lines(listing: _Listing, width: int, now: float) -> list[Line]:
 
 def _is_live(row: _Row, now: float) -> bool:
     """Whether somebody should look now: it runs, or has been waiting for less than a day."""
+    if isinstance(row.found, Archived):
+        return False
     recent = now - row.found.mtime_ns / 1e9 < _RECENT
     return row.look.status == "running" or (row.look.status == "waiting" and recent)
 
 
 def _marked(row: _Row, cells: Line) -> Line:
-    mark, style = _MARKS.get(row.look.status, (" ", ""))
+    word = _word(row)
+    mark, style = _MARKS.get(word, (" ", ""))
     shown: Line = [
-        (cell[0], style) if isinstance(cell, tuple) and cell[0].strip() == row.look.status else cell
+        (cell[0], style) if isinstance(cell, tuple) and cell[0].strip() == word else cell
         for cell in cells
     ]
     return [(mark, style), " ", *shown]
@@ -263,14 +271,19 @@ def _columns(rows: list[_Row], *, wide: bool) -> list[Column]:
         Column("LAST", [_last(row) for row in rows], right=True),
         Column(
             "",
-            ["" if look.status in ("finished", "empty") else look.status for look in looks],
+            ["" if word in ("finished", "empty") else word for word in map(_word, rows)],
             needs=20,
         ),
     ]
 
 
+def _word(row: _Row) -> str:
+    """Say how a session stands; of one that is gone, that alone."""
+    return _ARCHIVED if isinstance(row.found, Archived) else row.look.status
+
+
 def _last(row: _Row) -> str:
-    return "now" if row.look.status == "running" else words.clock(row.found.mtime_ns / 1e9)
+    return "now" if _word(row) == "running" else words.clock(row.found.mtime_ns / 1e9)
 
 
 def _complain_of_unreadable(problems: list[Problem]) -> None:

@@ -18,9 +18,14 @@ __all__ = ["COMMANDS", "cli", "run"]
 COMMANDS: Final = {
     "ls": ("steno.cli.ls", "List sessions, newest first."),
     "show": ("steno.cli.show", "Read one session: turns, steps, answers; or its records."),
+    "search": ("steno.cli.search", "Find words in every session."),
+    "tail": ("steno.cli.tail", "Follow live sessions: turns and steps as they are written."),
+    "usage": ("steno.cli.usage", "Say what was used and what it cost, down to the line."),
+    "sync": ("steno.cli.sync", "Bring the index up to date: what search and usage read."),
     "check": ("steno.cli.check", "Say what is wrong with sessions, and what it means."),
     "doctor": ("steno.cli.doctor", "Look after the config folder: what is broken or about to go."),
     "repair": ("steno.cli.repair", "Make a broken session resume, in a new file."),
+    "archive": ("steno.cli.archive", "Keep sessions for good: compressed, byte for byte."),
     "demo": ("steno.cli.demo", "Write a few made-up sessions to try things on."),
     "drift": ("steno.cli.drift", "Say what files contain that the catalogue does not know."),
 }

@@ -13,6 +13,7 @@ from steno.store.places import demo_dir
 __all__ = [
     "COLOR",
     "JSON",
+    "MAYBE_SESSION",
     "SESSION",
     "WHERE",
     "WIDTH",
@@ -130,3 +131,6 @@ def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> l
 
 
 SESSION = click.argument("name", metavar="SESSION", shell_complete=_complete)
+MAYBE_SESSION = click.argument(
+    "name", metavar="[SESSION]", required=False, shell_complete=_complete
+)

@@ -109,7 +109,7 @@ def command(
     """
     wanted = _Asked(**asked, name=name, again=where_to_look(root, demo=demo))
     _refuse_contradictions(wanted)
-    found = find(name, roots(root, demo=demo))
+    found = find(name, roots(root, demo=demo), archived=False)
     screen = Screen(color, width)
     if wanted.undo:
         _undo(found, screen, wanted)

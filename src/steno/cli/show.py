@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
@@ -18,12 +18,15 @@ from steno.session.session import Session
 from steno.store.found import Found
 from steno.store.library import find, newest_first, open_found
 
+if TYPE_CHECKING:
+    from steno.cli.story import Story
+
 __all__ = ["command"]
 
 _LATEST: Final = "2.1.325"
 _SHORT: Final = 8
 _ABOUT: Final = {
-    "turns": ("turn", "branch", "agent", "thinking", "all", "json"),
+    "turns": ("turn", "at", "branch", "agent", "thinking", "all", "json"),
     "graph": ("json",),
     "records": ("json",),
     "messages": ("all", "json"),
@@ -40,6 +43,7 @@ class _Asked(msgspec.Struct):
     client: str | None = None
     prompt: str | None = None
     turn: int | None = None
+    at: str | None = None
     branch: int | None = None
     agent: str | None = None
     thinking: bool = False
@@ -79,6 +83,7 @@ def _flag(view: str) -> str:
 @click.option("--client", metavar="V", help=f"Which client resumes.  [default: {_LATEST}]")
 @click.option("--prompt", metavar="TEXT", help="The prompt it is resumed with.")
 @click.option("--turn", metavar="N", type=click.IntRange(1), help="Only this turn.")
+@click.option("--at", metavar="WHERE", help="Around one record: its id, or its byte in the file.")
 @click.option("--branch", metavar="N", type=click.IntRange(1), help="An abandoned branch instead.")
 @click.option("--agent", metavar="ID", help="A sub-agent's own story.")
 @click.option("--thinking", is_flag=True, help="Show thoughts in full.")
@@ -108,7 +113,7 @@ def command(
     wanted.again = f"steno show{where_to_look(root, demo=demo)}"
     screen = Screen(color, width)
     if wanted.view == "records":
-        _records(find(name, where).path, screen, wanted)
+        _records(find(name, where), screen, wanted)
         return
     _show(name, where, screen, wanted)
 
@@ -118,6 +123,7 @@ def _refuse_what_would_be_ignored(wanted: _Asked) -> None:
     view = "raw" if wanted.raw is not None else wanted.view or "turns"
     told = {
         "turn": wanted.turn is not None,
+        "at": wanted.at is not None,
         "branch": wanted.branch is not None,
         "agent": wanted.agent is not None,
         "thinking": wanted.thinking,
@@ -131,20 +137,23 @@ def _refuse_what_would_be_ignored(wanted: _Asked) -> None:
             raise click.UsageError(f"--{option} says nothing about {_flag(view)}")
     if wanted.branch is not None and wanted.agent is not None:
         raise click.UsageError("--branch and --agent exclude each other")
+    for option in ("turn", "branch", "json"):
+        if wanted.at is not None and told[option]:
+            raise click.UsageError(f"--at and --{option} exclude each other")
 
 
-def _records(path: str, screen: Screen, wanted: _Asked) -> None:
+def _records(found: Found, screen: Screen, wanted: _Asked) -> None:
     from steno.cli.records import numbered, piece_json, piece_line
     from steno.format.encode import encode_line
-    from steno.store.read import FileSource
+    from steno.store.archive.opened import opened
 
-    with FileSource(path) as source:
+    with opened(found) as source:
         if wanted.as_json:
             for number, piece in numbered(source):
                 write_bytes(harmless(encode_line(piece_json(number, piece))))
             return
         if not source.size:
-            complain(f"{os.path.basename(path)} is empty")
+            complain(f"{os.path.basename(found.path)} is empty")
         lines = (
             line
             for number, piece in numbered(source)
@@ -199,7 +208,7 @@ def _owner(agent: Found, where: tuple[str, ...] | None) -> Found | None:
     from steno.store.discover import Discovery
 
     discovery = Discovery("")
-    for found in newest_first(where):
+    for found in newest_first(where, archived=True):
         if any(other.path == agent.path for other in discovery.agents(found)):
             return found
     return None
@@ -210,6 +219,9 @@ def _story(found: Found, session: Session, screen: Screen, wanted: _Asked) -> No
 
     story = Story(found, session, screen)
     _refuse_what_is_no_session(found, session)
+    if wanted.at is not None:
+        _at(story, session, screen, wanted, wanted.at)
+        return
     if wanted.as_json:
         write_json(story.as_json(wanted.turn, wanted.branch, wanted.agent))
         return
@@ -217,6 +229,18 @@ def _story(found: Found, session: Session, screen: Screen, wanted: _Asked) -> No
     lines = story.lines(manner, wanted.turn, wanted.branch, wanted.agent)
     page(screen, lines, wanted=not wanted.no_pager)
     _next_steps(screen, f"{wanted.again} --turn N")
+
+
+def _at(story: "Story", session: Session, screen: Screen, wanted: _Asked, at: str) -> None:
+    from steno.cli.spot import spot_lines, spot_of
+
+    spot = spot_of(session, at, wanted.agent)
+    manner = story.manner(thinking=wanted.thinking, everything=wanted.everything)
+    page(screen, spot_lines(story, spot, manner), wanted=not wanted.no_pager)
+    if spot.turn is not None:
+        agent = f" --agent {spot.agent}" if spot.agent else ""
+        branch = f" --branch {spot.branch}" if spot.branch else ""
+        screen.next_steps([f"{wanted.again}{agent}{branch} --turn {spot.turn.number}"])
 
 
 def _next_steps(screen: Screen, line: str) -> None:
@@ -233,7 +257,7 @@ def _again(name: str, found: Found, where: tuple[str, ...] | None) -> str:
     if name != "last":
         return quote(f"./{name}" if name.startswith("-") else name)
     stem = os.path.basename(found.path).removesuffix(".jsonl")
-    others = [os.path.basename(other.path) for other in newest_first(where)]
+    others = [os.path.basename(other.path) for other in newest_first(where, archived=True)]
     alone = sum(other.startswith(stem[:_SHORT]) for other in others) <= 1
     return quote(stem[:_SHORT] if alone else stem)
 

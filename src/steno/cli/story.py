@@ -12,6 +12,7 @@ from steno.errors import NotFound
 from steno.safe.terminal import Bit, Line, cut, one_line, width
 from steno.session.session import Session
 from steno.session.story.branches import Branch
+from steno.session.story.compactions import Compaction
 from steno.session.story.steps import Step
 from steno.session.story.threads import Thread
 from steno.session.story.turns import Turn
@@ -19,7 +20,7 @@ from steno.session.transcript import Transcript
 from steno.store.found import Found
 from steno.store.glance import Glance, glance
 
-__all__ = ["Story"]
+__all__ = ["Story", "seam_json", "step_json"]
 
 
 class Story:
@@ -110,6 +111,12 @@ class Story:
         many = f"{len(found)} sub-agents are" if found else "no sub-agent is"
         known = ", ".join(thread.agent_id for thread in agents[:8] if thread.agent_id)
         raise NotFound(f"{many} called {name!r}", hint=f"there are: {known}" if known else "")
+
+    def head(
+        self, turns: list[Turn], *, branch: int | None = None, agent: str | None = None
+    ) -> Iterator[Line]:
+        """Yield what the session is called, and the figures of some turns."""
+        return self._head(turns, branch, agent)
 
     def _head(self, turns: list[Turn], branch: int | None, agent: str | None) -> Iterator[Line]:
         look, wide = self._look, self._screen.width
@@ -202,7 +209,7 @@ def _turn_json(turn: Turn) -> dict[str, Any]:
             "images": prompt.images,
             "uuid": prompt.node.uuid,
         },
-        "steps": [_step_json(step) for step in turn.steps],
+        "steps": [step_json(step) for step in turn.steps],
         "answer": turn.answer,
         "started": turn.started,
         "ended": turn.ended,
@@ -212,17 +219,22 @@ def _turn_json(turn: Turn) -> dict[str, Any]:
         "commands": turn.commands,
         "errors": turn.errors,
         "interrupted": turn.interrupted,
-        "compaction": seam
-        and {
-            "kind": seam.kind,
-            "trigger": seam.trigger,
-            "pre_tokens": seam.pre_tokens,
-            "post_tokens": seam.post_tokens,
-        },
+        "compaction": seam and seam_json(seam),
     }
 
 
-def _step_json(step: Step) -> dict[str, Any]:
+def seam_json(seam: Compaction) -> dict[str, Any]:
+    """Return a compaction for programs."""
+    return {
+        "kind": seam.kind,
+        "trigger": seam.trigger,
+        "pre_tokens": seam.pre_tokens,
+        "post_tokens": seam.post_tokens,
+    }
+
+
+def step_json(step: Step) -> dict[str, Any]:
+    """Return a step for programs."""
     return {
         "kind": step.kind,
         "verb": step.verb,

@@ -1,6 +1,7 @@
 """A session as a transcript: per turn the prompt, one line per step, the answer, the figures."""
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -11,11 +12,24 @@ from steno.cli.markdown import markdown_lines
 from steno.safe.terminal import Line, cut, one_line, pad, short_path, width, wrap
 from steno.session.story.branches import Branch
 from steno.session.story.compactions import Compaction
+from steno.session.story.prompts import Prompt
 from steno.session.story.steps import Step
 from steno.session.story.turns import Turn
+from steno.session.story.usage import Totals
 from steno.session.transcript import Transcript
 
-__all__ = ["Manner", "branch_lines", "turn_lines"]
+__all__ = [
+    "AGENT_STYLES",
+    "Manner",
+    "StepTeller",
+    "branch_lines",
+    "figures",
+    "prompt_lines",
+    "prose_lines",
+    "seam_lines",
+    "turn_lines",
+    "verb_column",
+]
 
 _GUTTER: Final = 11
 _PROSE: Final = 84
@@ -23,7 +37,7 @@ _RIGHT: Final = 17
 _PROMPT: Final = 30
 _VERB: Final = 15
 _DEEPEST: Final = 4
-_AGENTS: Final = ("magenta", "cyan")
+AGENT_STYLES: Final = ("magenta", "cyan")
 _STATES: Final = {
     "failed": ("✗", "red"),
     "denied": ("!", "yellow"),
@@ -54,12 +68,12 @@ class Manner(msgspec.Struct):
 def turn_lines(transcript: Transcript, turn: Turn, manner: Manner) -> Iterator[Line]:
     """Yield everything about one turn."""
     if turn.compaction is not None:
-        yield from _seam(turn.compaction, manner)
-    yield from _prompt(turn, manner)
-    teller = _Teller(manner)
+        yield from seam_lines(turn.compaction, manner)
+    yield from prompt_lines(turn.prompt, turn.number, turn.started, manner)
+    teller = StepTeller(manner)
     yield from _apart(teller.lines(transcript, turn.steps[: turn.before]))
     if turn.answer:
-        yield from _apart(["    ", *line] for line in _prose(turn.answer, manner))
+        yield from _apart(["    ", *line] for line in prose_lines(turn.answer, manner))
     yield from _apart(teller.lines(transcript, turn.steps[turn.before :]))
     foot = _foot(transcript, turn, manner.width - 4)
     if foot:
@@ -75,15 +89,18 @@ def _apart(lines: Iterable[Line]) -> Iterator[Line]:
         yield line
 
 
-def _prose(text: str, manner: Manner) -> Iterator[Line]:
+def prose_lines(text: str, manner: Manner) -> Iterator[Line]:
+    """Yield the words of an answer."""
     room = min(manner.width - 4, _PROSE)
     yield from markdown_lines(text, room, unicode=manner.unicode)
 
 
-def _prompt(turn: Turn, manner: Manner) -> Iterator[Line]:
-    clock = words.clock(turn.started.timestamp()) if turn.started else ""
-    gutter = f"{turn.number:<4}{clock:<5}  "
-    prompt = turn.prompt
+def prompt_lines(
+    prompt: Prompt | None, number: int, started: datetime | None, manner: Manner
+) -> Iterator[Line]:
+    """Yield what was asked, beside the number of the turn, if it has one, and the time."""
+    clock = words.clock(started.timestamp()) if started else ""
+    gutter = f"{number or '':<4}{clock:<5}  "
     if prompt is None:
         yield [(gutter, "bold"), ("│ ", "blue"), ("(no prompt)", "dim")]
         return
@@ -101,20 +118,8 @@ def _prompt(turn: Turn, manner: Manner) -> Iterator[Line]:
 
 
 def _foot(transcript: Transcript, turn: Turn, room: int) -> Line:
-    parts: list[str] = []
     counted = sum(step.kind not in _UNCOUNTED for step in turn.steps)
-    if counted:
-        parts.append(words.count(counted, "step"))
-    if turn.duration is not None:
-        parts.append(words.duration(turn.duration))
-    usage = turn.usage
-    if usage.messages:
-        cached = f" ({usage.cache_read * 100 // usage.context}% cached)" if usage.context else ""
-        about = "at least " if usage.estimated else ""
-        parts += [
-            f"{words.tokens(usage.context)} in{cached}",
-            f"{about}{words.tokens(usage.output)} out",
-        ]
+    parts = figures(counted, turn.duration, turn.usage)
     if context := _context(transcript, turn):
         parts.append(f"context {words.tokens(context)}")
     end = "◻ interrupted" if turn.interrupted else ""
@@ -124,6 +129,19 @@ def _foot(transcript: Transcript, turn: Turn, room: int) -> Line:
     if end:
         line += ["  " if parts else "", (end, "yellow")]
     return line
+
+
+def figures(steps: int, duration: float | None, usage: Totals) -> list[str]:
+    """Return what a turn took: steps, time, tokens."""
+    parts = [words.count(steps, "step")] if steps else []
+    if duration is not None:
+        parts.append(words.duration(duration))
+    if usage.messages:
+        cached = f" ({usage.cache_read * 100 // usage.context}% cached)" if usage.context else ""
+        about = "at least " if usage.estimated else ""
+        parts.append(f"{words.tokens(usage.context)} in{cached}")
+        parts.append(f"{about}{words.tokens(usage.output)} out")
+    return parts
 
 
 def _context(transcript: Transcript, turn: Turn) -> int:
@@ -136,7 +154,8 @@ def _context(transcript: Transcript, turn: Turn) -> int:
     return 0
 
 
-def _seam(seam: Compaction, manner: Manner) -> Iterator[Line]:
+def seam_lines(seam: Compaction, manner: Manner) -> Iterator[Line]:
+    """Yield the line that is drawn where the conversation was compacted."""
     said = "compacted" if seam.kind == "full" else "old results dropped"
     parts = [f"{said} ({one_line(seam.trigger)})" if seam.trigger else said]
     if seam.pre_tokens is not None:
@@ -173,7 +192,13 @@ def _first_words(branch: Branch) -> str:
     return ""
 
 
-class _Teller:
+def verb_column(steps: Iterable[Step], least: int = 6) -> int:
+    """Return how many columns the verbs of some steps take."""
+    verbs = [width(one_line(step.verb)) for step in steps if step.kind != "words"]
+    return min(max((*verbs, least)), _VERB)
+
+
+class StepTeller:
     """Writes steps; sub-agents get their colours in order of appearance."""
 
     def __init__(self, manner: Manner, depth: int = 0) -> None:
@@ -183,31 +208,31 @@ class _Teller:
 
     def lines(self, transcript: Transcript, steps: Iterable[Step]) -> Iterator[Line]:
         """Yield the lines of some steps, those of sub-agents behind a rail of their colour."""
-        shown = [step for step in steps if self._is_shown(step)]
-        verbs = [width(one_line(step.verb)) for step in shown if step.kind != "words"]
-        column = min(max((*verbs, 6)), _VERB)
+        shown = [step for step in steps if self.is_shown(step)]
+        column = verb_column(shown)
         for step in shown:
-            yield from self._step(transcript, step, column)
+            yield from self.step(transcript, step, column)
 
-    def _is_shown(self, step: Step) -> bool:
+    def is_shown(self, step: Step) -> bool:
+        """Whether a step is shown, or is one that is shown on demand."""
         return self._manner.everything or step.kind not in _QUIET or step.state == "failed"
 
-    def _step(self, transcript: Transcript, step: Step, column: int) -> Iterator[Line]:
+    def step(self, transcript: Transcript, step: Step, column: int) -> Iterator[Line]:
+        """Yield the lines of one step; its verb takes `column` columns."""
         room = self._manner.width
         match step.kind:
             case "words" if step.call is not None:
                 text = transcript.record(step.call).text or step.subject
-                for line in _prose(text, self._manner):
+                for line in prose_lines(text, self._manner):
                     yield ["    ", *line]
             case "queued":
                 yield ["  ", ("┊ ", "blue"), ("queued  ", "dim"), one_line(step.subject, room - 14)]
             case "agent":
                 yield from self._agent(step, column)
             case _:
-                body = list(self._body(transcript, step, room - 4))
+                body = list(self.body(transcript, step))
                 yield self._line(step, column, opened=bool(body))
-                for line in body:
-                    yield ["  ", *line]
+                yield from body
 
     def _body(self, transcript: Transcript, step: Step, room: int) -> Iterator[Line]:
         if step.kind == "thought":
@@ -218,7 +243,7 @@ class _Teller:
         yield from body_lines(transcript, step, room, everything=self._manner.everything)
 
     def _agent(self, step: Step, column: int) -> Iterator[Line]:
-        who = _AGENTS[self._agents % len(_AGENTS)]
+        who = AGENT_STYLES[self._agents % len(AGENT_STYLES)]
         self._agents += 1
         # A notification names its agent once more; the story is told at the call.
         thread = step.agent if self._depth < _DEEPEST and step.call_id else None
@@ -228,16 +253,44 @@ class _Teller:
             return
         # The rail takes six columns of what its lines have to themselves.
         narrow = msgspec.structs.replace(self._manner, width=self._manner.width - 6)
-        for line in _Teller(narrow, self._depth + 1).lines(thread.transcript, thread.steps):
+        for line in StepTeller(narrow, self._depth + 1).lines(thread.transcript, thread.steps):
             yield ["    ", ("│ ", who), *line]
         if thread.report:
             said = one_line(thread.report, narrow.width - 2)
             yield ["    ", ("└ ", who), ("  ", ""), said]
 
+    def called(self, step: Step, column: int, who: str = "") -> Line:
+        """Return the line of a call whose result is still to come."""
+        said, _ = self._said(step, self._manner.width - column - 6)
+        return [
+            ("  ● ", "green"),
+            (pad(one_line(step.verb), column), f"bold {who}" if who else "bold"),
+            "  ",
+            *said,
+        ]
+
+    def came(self, step: Step) -> Line:
+        """Return what came of a call, for the line below the one that told of the call."""
+        mark, mark_style = _mark(step)
+        room = self._manner.width - 6 - _RIGHT
+        style = {"failed": "red", "denied": "yellow"}.get(step.state, "dim")
+        said = pad(one_line(step.outcome) or "done", room)
+        right = _right(step)
+        return [
+            ("    └ ", "dim"),
+            (said, style),
+            (right if mark else right.rstrip(), "dim"),
+            (f" {mark}" if mark else "", mark_style),
+        ]
+
+    def body(self, transcript: Transcript, step: Step) -> Iterator[Line]:
+        """Yield what is worth opening in a step."""
+        for line in self._body(transcript, step, self._manner.width - 4):
+            yield ["  ", *line]
+
     def _line(self, step: Step, column: int, *, opened: bool = False, who: str = "") -> Line:
         mark, mark_style = _mark(step)
-        tokens = words.tokens(step.tokens) if step.tokens else ""
-        right = f"{tokens:>6} {words.duration(step.duration):>7}"
+        right = _right(step)
         style = "bold red" if step.state == "failed" else f"bold {who}" if who else "bold"
         left = self._manner.width - column - 6 - _RIGHT
         said, used = self._said(step, left)
@@ -254,7 +307,7 @@ class _Teller:
     def _said(self, step: Step, room: int) -> tuple[Line, int]:
         """Return subject and outcome in at most that many columns, and how many they take."""
         wish = room - width(one_line(step.subject, room)) - 2
-        outcome = one_line(step.outcome, max(wish, room // 2, 8))
+        outcome = one_line(step.outcome, min(max(wish, room // 2, 8), room))
         left = max(room - (width(outcome) + 2 if outcome else 0), 0)
         line: Line = []
         if step.verb in _FILES:
@@ -275,6 +328,11 @@ class _Teller:
         project = self._manner.project
         inside = project and path.startswith((f"{project}/", f"{project}\\"))
         return path[len(project) + 1 :] if inside else path
+
+
+def _right(step: Step) -> str:
+    tokens = words.tokens(step.tokens) if step.tokens else ""
+    return f"{tokens:>6} {words.duration(step.duration):>7}"
 
 
 def _mark(step: Step) -> tuple[str, str]:

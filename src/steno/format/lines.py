@@ -18,6 +18,7 @@ from steno.format.spans import Damage, Span
 __all__ = [
     "LINE_CAP",
     "Stretch",
+    "make_record",
     "read_bytes",
     "read_line",
     "read_pieces",
@@ -100,10 +101,15 @@ class Stretch:
             start += len(line) + 1
 
 
-def read_stretches(source: Source, *, cap: int = LINE_CAP) -> Iterator[Stretch | Gap]:
-    """Yield a source in stretches of many lines each; zero bytes and oversize lines come as gaps."""
+def read_stretches(
+    source: Source, start: int = 0, *, cap: int = LINE_CAP
+) -> Iterator[Stretch | Gap]:
+    """Yield a source in stretches of many lines each; zero bytes and oversize lines come as gaps.
+
+    `start` must be the beginning of a line.
+    """
     after_zeros = False
-    for offset, data, ended in _stretches(source.chunks(), 0, cap):
+    for offset, data, ended in _stretches(source.chunks(start), start, cap):
         if isinstance(data, Gap):
             yield data
             after_zeros = not ended
@@ -114,14 +120,14 @@ def read_stretches(source: Source, *, cap: int = LINE_CAP) -> Iterator[Stretch |
 
 def read_line(line: Stretch) -> Iterator[Piece]:
     """Yield the pieces of a single line."""
-    record = None if line.after_zeros else _record(line)
+    record = None if line.after_zeros else make_record(line)
     if record is not None:
         yield record
     else:
         yield from salvage(line.data, line.offset, ended=line.ended, after_zeros=line.after_zeros)
 
 
-def _record(line: Stretch) -> Record | None:
+def make_record(line: Stretch) -> Record | None:
     """Return the record of a line that is sound, as nearly all are; None for any other."""
     data = line.data
     try:

@@ -5,6 +5,13 @@ silence = ["time.backwards", "usage.*"]
 
 [check.severity]
 "tools.unanswered" = "warning"
+
+[index]
+roots = ["~/laptop/.claude"]
+
+[archive]
+on = true
+level = 3
 """
 
 import os
@@ -17,15 +24,21 @@ from steno.errors import BadRequest, Unreadable
 from steno.store.found import Problem, peek
 from steno.store.places import steno_home
 
-__all__ = ["CONFIG_FILE", "KEYS", "Config", "read_config"]
+__all__ = ["ARCHIVE_LEVEL", "CONFIG_FILE", "KEYS", "Config", "read_config"]
 
 CONFIG_FILE: Final = "config.toml"
+ARCHIVE_LEVEL: Final = 3
 KEYS: Final = {
     "check.silence": "a list of rule ids that say nothing; `family.*` is all of a family",
     "check.severity": "a table of rule ids and what they weigh: error, warning or info",
+    "index.roots": "a list of folders to index beside the client's own: other machines' copies",
+    "archive.on": "true to have every `steno sync` also archive; false without it",
+    "archive.level": "how hard the archive packs, 1 (fast) to 19 (small); 3 without it",
+    "usage.prices": "a file with prices of your own, in this folder or by its path",
 }
 """Every key there is, and what it holds."""
 _MOST: Final = 1 << 20
+_LEVELS: Final = range(1, 20)
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -35,6 +48,10 @@ class Config(msgspec.Struct, frozen=True):
     silence: tuple[str, ...] = ()
     severity: dict[str, str] = {}
     text: str = ""
+    roots: tuple[str, ...] = ()
+    archive_on: bool = False
+    archive_level: int = ARCHIVE_LEVEL
+    prices: str = ""
 
     def line(self, word: str) -> int:
         """Return the first line that a word stands in, counted from one; 1 when it does not."""
@@ -88,7 +105,7 @@ def _parsed(path: str, text: str) -> dict[str, Any]:
 
 
 def _config(config: Config, top: dict[str, Any]) -> Config:
-    _refuse_others(config, top, ("check",), "")
+    _refuse_others(config, top, ("check", "index", "archive", "usage"), "")
     check = _table(config, "check", top.get("check", {}))
     _refuse_others(config, check, ("silence", "severity"), "check.")
     silence = check.get("silence", [])
@@ -99,7 +116,40 @@ def _config(config: Config, top: dict[str, Any]) -> Config:
         if not isinstance(level, str):
             about = f"{name} must be error, warning or info"
             raise config.complaint(name, about, 'ids stand in quotes: "tools.unanswered" = "info"')
-    return msgspec.structs.replace(config, silence=tuple(silence), severity=severity)
+    config = msgspec.structs.replace(config, silence=tuple(silence), severity=severity)
+    config = _with_index(config, _table(config, "index", top.get("index", {})))
+    config = _with_archive(config, _table(config, "archive", top.get("archive", {})))
+    return _with_usage(config, _table(config, "usage", top.get("usage", {})))
+
+
+def _with_index(config: Config, index: dict[str, Any]) -> Config:
+    _refuse_others(config, index, ("roots",), "index.")
+    given = index.get("roots", [])
+    roots = cast("list[Any]", given) if isinstance(given, list) else [None]
+    if not all(isinstance(each, str) for each in roots):
+        raise config.complaint("roots", "roots must be a list of folders")
+    return msgspec.structs.replace(config, roots=tuple(roots))
+
+
+def _with_archive(config: Config, archive: dict[str, Any]) -> Config:
+    _refuse_others(config, archive, ("on", "level"), "archive.")
+    wanted, level = archive.get("on", False), archive.get("level", ARCHIVE_LEVEL)
+    if not isinstance(wanted, bool):
+        raise config.complaint("on", "on must be true or false")
+    if isinstance(level, bool) or not isinstance(level, int) or level not in _LEVELS:
+        raise config.complaint("level", f"level must be a number from 1 to {_LEVELS[-1]}")
+    return msgspec.structs.replace(config, archive_on=wanted, archive_level=level)
+
+
+def _with_usage(config: Config, usage: dict[str, Any]) -> Config:
+    _refuse_others(config, usage, ("prices",), "usage.")
+    prices = usage.get("prices", "")
+    if not isinstance(prices, str):
+        raise config.complaint("prices", "prices must be the name of a file")
+    if prices:
+        folder = os.path.dirname(config.path)
+        prices = os.path.join(folder, os.path.expanduser(prices))
+    return msgspec.structs.replace(config, prices=prices)
 
 
 def _table(config: Config, name: str, value: object) -> dict[str, Any]:

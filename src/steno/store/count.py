@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from steno.format.source import Source
+from steno.store.archive.opened import opened
 from steno.store.found import Found
-from steno.store.read import FileSource
 
 __all__ = ["count_turns"]
 
@@ -20,7 +21,7 @@ def count_turns(found: Found) -> int:
     """
     places: dict[str | None, int] = {}
     turns: list[str | None] = []
-    with FileSource(found.path) as source:
+    with opened(found) as source:
         starts = list(_starts(source))
         ends = (*(start[0] for start in starts[1:]), source.size)
         answers = _Answers(source)
@@ -39,7 +40,7 @@ def count_turns(found: Found) -> int:
     return len(turns) + cut or min(len(starts), 1)
 
 
-def _starts(source: FileSource) -> Iterator[tuple[int, str | None, bool]]:
+def _starts(source: Source) -> Iterator[tuple[int, str | None, bool]]:
     """Yield where a turn begins, the parent of that record, and whether it needs an answer."""
     from steno.format.lines import read_bytes
     from steno.format.records import Record
@@ -60,7 +61,7 @@ def _starts(source: FileSource) -> Iterator[tuple[int, str | None, bool]]:
 class _Answers:
     """Says whether the model spoke in parts of a file that are asked about in order: one pass."""
 
-    def __init__(self, source: FileSource) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
         self._lines: Iterator[tuple[int, bytes]] | None = None
         self._held: tuple[int, bytes] | None = None
@@ -88,7 +89,7 @@ def _is_answer(line: bytes) -> bool:
     return bool(record.is_api_error_message) or b'"<synthetic>"' not in line
 
 
-def _candidates(source: FileSource, *types: bytes, start: int = 0) -> Iterator[tuple[int, bytes]]:
+def _candidates(source: Source, *types: bytes, start: int = 0) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that may be records of some types, without looking at the others."""
     needles = _needles(source.read(start, _SAMPLE), types)
     rest = b""

@@ -20,6 +20,7 @@ import msgspec
 
 from steno.errors import Unreadable
 from steno.format.paths import classify, transcript_place
+from steno.store.archive.opened import Archived
 from steno.store.found import (
     HEAD,
     Found,
@@ -96,6 +97,7 @@ class Discovery:
         self.root = root
         self.problems: list[Problem] = [] if problems is None else problems
         self._beside: dict[str, dict[str, list[Found]]] = {}
+        self._named: dict[str, dict[str, list[Found]]] = {}
 
     def sessions(self) -> Iterator[Found]:
         """Yield every session below the root."""
@@ -107,6 +109,10 @@ class Discovery:
 
     def agents(self, session: Found) -> list[Found]:
         """Return the transcripts of a session's sub-agents, in every layout."""
+        if isinstance(session, Archived):
+            from steno.store.archive.gone import agents_in
+
+            return [*agents_in(session)]
         own = [
             found for found in self._side_files(session, "subagents") if found.place.role == "agent"
         ]
@@ -130,13 +136,17 @@ class Discovery:
             inside = os.path.join(config, folder, session_id)
             found += files_below(inside, self.problems, prefix=f"{folder}/{session_id}")
         for folder in ("todos", "debug"):
-            names = os.path.join(config, folder)
-            found += [
-                f
-                for f in files_below(names, self.problems, prefix=folder, starting=session_id)
-                if f.place.session_id == session_id
-            ]
+            found += self._by_session(os.path.join(config, folder), folder).get(session_id, ())
         return found
+
+    def _by_session(self, folder: str, prefix: str) -> dict[str, list[Found]]:
+        """Sort the files of a folder by the session that each is named after; read once."""
+        if folder not in self._named:
+            sorted_out: dict[str, list[Found]] = {}
+            for found in files_below(folder, self.problems, prefix=prefix):
+                sorted_out.setdefault(found.place.session_id, []).append(found)
+            self._named[folder] = sorted_out
+        return self._named[folder]
 
     def _side_files(self, session: Found, folder: str = "") -> Iterator[Found]:
         base = session.path.removesuffix(_SUFFIX)

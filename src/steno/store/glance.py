@@ -11,8 +11,9 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from steno.format.source import Source
+from steno.store.archive.opened import Archived, opened
 from steno.store.found import Found, peek
-from steno.store.read import FileSource
 
 __all__ = ["Glance", "Status", "given_title", "glance"]
 
@@ -128,7 +129,7 @@ def glance(found: Found, now: float) -> Glance:
     Raises:
         Unreadable: the file cannot be read any more.
     """
-    with FileSource(found.path) as source:
+    with opened(found) as source:
         look = _Look()
         if source.size <= 2 * END:
             look.take(_lines(source.read(0, source.size)))
@@ -138,7 +139,7 @@ def glance(found: Found, now: float) -> Glance:
     return look.result(found.place.session_id or look.session_id or stem, found, now)
 
 
-def _look_at_ends(source: FileSource, look: "_Look") -> None:
+def _look_at_ends(source: Source, look: "_Look") -> None:
     done, size = 0, END
     while True:
         head = source.read(done, size)
@@ -272,7 +273,7 @@ class _Look:
 
     def result(self, name: str, found: Found, now: float) -> Glance:
         own = [title for leaf, title in self.summaries if leaf in self.uuids]
-        given = self.custom or given_title(found.path) or self.ai or (own[-1] if own else "")
+        given = self.custom or given_title(found) or self.ai or (own[-1] if own else "")
         return Glance(
             id=name,
             title=given or self.last_prompt or self.first_prompt or self.command,
@@ -314,9 +315,15 @@ class _Look:
         return "waiting" if age <= _LIVE and not self.left else "finished"
 
 
-def given_title(path: str) -> str:
+def given_title(found: Found) -> str:
     """Return the title that the newest clients keep beside the session."""
-    raw = peek(os.path.join(path.removesuffix(".jsonl"), "custom-title.json"), END, [])
+    path = os.path.join(found.path.removesuffix(".jsonl"), "custom-title.json")
+    if isinstance(found, Archived):
+        from steno.store.archive.gone import beside
+
+        raw = beside(found, path, END)
+    else:
+        raw = peek(path, END, [])
     try:
         return (_DECODE(raw).custom_title or "") if raw else ""
     except _BAD:

@@ -13,6 +13,7 @@ import msgspec
 from steno.errors import Ambiguous, NotFound, Unreadable
 from steno.format.paths import is_agent_id
 from steno.store import clock
+from steno.store.archive.opened import Archived, has_archive
 from steno.store.count import count_turns
 from steno.store.discover import Discovery, Found, Problem, discover, found_at
 from steno.store.found import problem_of
@@ -22,6 +23,7 @@ from steno.store.places import config_dir
 if TYPE_CHECKING:
     from steno.format.records import Piece
     from steno.session.session import Session
+    from steno.store.archive.source import ArchiveSource
     from steno.store.read import PathSource
 
 __all__ = [
@@ -50,13 +52,27 @@ def roots_of(root: Roots = None) -> tuple[str, ...]:
     return (root,) if isinstance(root, str) else tuple(root)
 
 
-def newest_first(root: Roots = None, problems: list[Problem] | None = None) -> list[Found]:
-    """Return every session below the roots, by the time it was last written."""
+def newest_first(
+    root: Roots = None, problems: list[Problem] | None = None, *, archived: bool = False
+) -> list[Found]:
+    """Return every session below the roots, by the time it was last written.
+
+    `archived` adds those that are gone from there and only in the archive.
+    """
     found: dict[str, Found] = {}
     for folder in roots_of(root):
         for each in discover(folder, problems):
             found.setdefault(each.path, each)
-    return sorted(found.values(), key=_age)
+    only = _gone(root, found.values()) if archived else ()
+    return sorted((*found.values(), *only), key=_age)
+
+
+def _gone(root: Roots, living: Iterable[Found]) -> "list[Archived]":
+    if not has_archive():
+        return []
+    from steno.store.archive.gone import gone_below
+
+    return gone_below(roots_of(root), living)
 
 
 def _age(found: Found) -> tuple[int, str]:
@@ -127,7 +143,7 @@ class SessionFile(msgspec.Struct, frozen=True):
 
 def sessions(root: Roots = None, *, hidden: bool = False) -> Iterator[SessionFile]:
     """Yield every session, newest first; `hidden` adds those that a listing leaves out."""
-    for found, look in seen(newest_first(root)):
+    for found, look in seen(newest_first(root, archived=True)):
         if hidden or not look.hidden:
             yield SessionFile(found, look)
 
@@ -138,38 +154,68 @@ def read(path: str | os.PathLike[str]) -> "Iterator[Piece]":
     Raises:
         Unreadable: it cannot be read.
     """
+    from steno.store.archive.opened import source_of
     from steno.store.read import PathSource
 
+    path = os.fspath(path)
+    gone = _gone_at(path)
     # Looked at now, so that a wrong path is told to the caller and not to the first `next`.
-    return _pieces(PathSource(os.fspath(path)))
+    return _pieces(PathSource(path) if gone is None else source_of(gone))
 
 
-def _pieces(source: "PathSource") -> "Iterator[Piece]":
+def _pieces(source: "PathSource | ArchiveSource") -> "Iterator[Piece]":
     from steno.format.lines import read_pieces
+    from steno.store.read import PathSource
 
+    if not isinstance(source, PathSource):
+        yield from read_pieces(source)
+        return
     with source.opened() as file:
         yield from read_pieces(file)
 
 
-def find(name: str, root: Roots = None, cwd: str | None = None) -> Found:
+def _gone_at(path: str) -> "Archived | None":
+    """Return what was kept from a path where nothing is any more."""
+    if os.path.lexists(path) or not has_archive():
+        return None
+    from steno.store.archive.gone import gone_at
+
+    return gone_at(path)
+
+
+def find(name: str, root: Roots = None, cwd: str | None = None, *, archived: bool = True) -> Found:
     """Return the session that goes by a name.
 
+    `archived=False` is for those who need the file itself.
+
     Raises:
-        NotFound: nothing does.
+        NotFound: nothing does, or only something in the archive that was not wanted.
         Ambiguous: several do; the hint lists them.
         Unreadable: it is a path to something that is no session file.
     """
+    found = _find(name, root, cwd)
+    if isinstance(found, Archived) and not archived:
+        from shlex import quote
+
+        raise NotFound(
+            f"{name!r} is only in the archive",
+            hint=f"`steno archive --restore {quote(name)}` puts it back on the disk",
+        )
+    return found
+
+
+def _find(name: str, root: Roots, cwd: str | None) -> Found:
     path = os.path.join(cwd, name) if cwd else name
     looks_like_a_path = _is_path(name, path)
     if looks_like_a_path and os.path.isdir(path):
         raise _folder(path)
     if looks_like_a_path and (os.path.lexists(path) or name.endswith(_SUFFIX)):
-        return found_at(path)
-    files = newest_first(root)
+        return _gone_at(path) or found_at(path)
+    files = newest_first(root, archived=True)
     if name == "last":
         return _last(files, root)
     if name.strip():
-        found = _by_id(name, files) or _by_agent(name, root) or _by_title(name, files)
+        found = _by_id(name, files) or _by_agent(name, files, root) or _by_title(name, files)
         if found is not None:
             return found
     if looks_like_a_path:
@@ -221,18 +267,26 @@ def _id(found: Found) -> str:
     return os.path.basename(found.path).removesuffix(_SUFFIX).lower()
 
 
-def _by_agent(name: str, root: Roots) -> Found | None:
+def _by_agent(name: str, files: list[Found], root: Roots) -> Found | None:
     wanted = name.removeprefix(_AGENT).lower()
     if len(wanted) < SHORTEST or not (is_agent_id(wanted) or _hexadecimal(wanted)):
         return None
     agents = [
         found
-        for folder in roots_of(root)
-        for found in Discovery(folder).transcripts()
+        for found in _agents(root, files)
         if found.place.role == "agent" and found.place.agent_id.lower().startswith(wanted)
     ]
     exact = [found for found in agents if found.place.agent_id.lower() == wanted]
     return _only(name, exact or agents)
+
+
+def _agents(root: Roots, files: list[Found]) -> Iterator[Found]:
+    for folder in roots_of(root):
+        yield from Discovery(folder).transcripts()
+    discovery = Discovery("")
+    for found in files:
+        if isinstance(found, Archived):
+            yield from discovery.agents(found)
 
 
 def _hexadecimal(text: str) -> bool:
@@ -288,13 +342,13 @@ def open_found(found: Found) -> "Session":
     from steno.session.session import Session
     from steno.session.transcript import load
     from steno.store.agents import agent_files
-    from steno.store.read import PathSource
+    from steno.store.archive.opened import source_of
 
     return Session(
-        load(PathSource(found.path)),
+        load(source_of(found)),
         name=_named(found),
         agents=agent_files(found),
-        custom_title=given_title(found.path),
+        custom_title=given_title(found),
         summaries=_lent_titles(found),
     )
 

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
@@ -13,17 +13,18 @@ from steno.store.found import (
     Found,
     Problem,
     found_entry,
+    is_folder,
     is_transcript,
     listed,
     peek,
     problem_of,
 )
 
-__all__ = ["MAX_DEPTH", "Walk", "folder_names"]
+__all__ = ["MAX_DEPTH", "NEVER", "Walk", "folder_names", "folders_walked"]
 
 MAX_DEPTH: Final = 24
 _SUFFIX: Final = ".jsonl"
-_NEVER: Final = frozenset({".git", "node_modules", "tool-results"})
+NEVER: Final = frozenset({".git", "node_modules", "tool-results"})
 _TOPS: Final = frozenset({"projects", "conversations"})
 _ABOVE: Final = 6
 
@@ -34,6 +35,15 @@ def folder_names(path: str) -> tuple[str, ...]:
     return tuple(name for name in names[-_ABOVE:] if name)
 
 
+def folders_walked(root: str) -> tuple[str, ...]:
+    """Return the folders that a walk looks into: of a config folder those that hold transcripts."""
+    below = listed(root, [])
+    if not any(entry.name in _TOPS for entry in below):
+        return (root,)
+    other = NEVER | CONFIG_FOLDERS
+    return tuple(e.path for e in below if e.name not in other and is_folder(e, links=True))
+
+
 class Walk:
     """One walk from one root. Every folder is read once, however many links lead to it.
 
@@ -41,8 +51,17 @@ class Walk:
     under its own name; a link to a folder above itself is never followed.
     """
 
-    def __init__(self, root: str, problems: list[Problem], *, agents: bool) -> None:
+    def __init__(
+        self,
+        root: str,
+        problems: list[Problem],
+        *,
+        agents: bool,
+        known: Callable[[os.DirEntry[str]], bool] | None = None,
+    ) -> None:
+        """Take `known` to pass over files that the caller has nothing to ask about."""
         self._root = root
+        self._known = known
         self._problems = problems
         self._agents = agents
         self._seen: set[tuple[int, int]] = set()
@@ -86,6 +105,8 @@ class Walk:
         for entry in entries:
             name = entry.name
             if name in files:
+                if self._known is not None and self._known(entry):
+                    continue
                 found = self._file(entry, names)
                 if found is not None:
                     yield found
@@ -94,7 +115,7 @@ class Walk:
         self._folders += reversed(below)
 
     def _wanted(self, name: str, files: set[str], *, config: bool) -> bool:
-        if name in _NEVER or (config and name in CONFIG_FOLDERS):
+        if name in NEVER or (config and name in CONFIG_FOLDERS):
             return False
         if self._agents:
             return True

@@ -10,13 +10,14 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 
+from steno.format.records import Record
 from steno.session.nodes import Node
 from steno.session.resume.clients import STENO
 from steno.session.resume.segments import preserved
 from steno.session.resume.walk import Loaded, walk
 from steno.session.transcript import Transcript
 
-__all__ = ["Compaction", "compactions_of", "is_seam", "whole_chain"]
+__all__ = ["Compaction", "compactions_of", "is_seam", "seam_of", "whole_chain"]
 
 CompactionKind: TypeAlias = Literal["full", "micro"]
 _DIALECT: Final = frozenset(("compact_system", "compact_prelude"))
@@ -95,36 +96,44 @@ def compactions_of(
         if node.is_boundary:
             found[node.index] = _full(transcript, loaded, nodes, place)
         elif node.subtype == _MICRO:
-            found[node.index] = _numbered(transcript, node, "microcompactMetadata", "micro")
-        elif node.type == "compact_system" and _says(transcript, node) == "conversation_compacted":
-            found[node.index] = _numbered(transcript, node, "metadata", "full")
-        elif node.type == "compact_prelude":
-            summary = _next(nodes, place, lambda other: other.type == "compact_recap")
-            made = _numbered(transcript, node, "compactMetadata", "full")
-            found[node.index] = msgspec.structs.replace(made, summary=summary)
+            found[node.index] = _numbered(transcript.record(node), node, "microcompactMetadata")
+        elif is_seam(node) and (seam := seam_of(transcript.record(node), node)) is not None:
+            if node.type == "compact_prelude":
+                summary = _next(nodes, place, lambda other: other.type == "compact_recap")
+                seam = msgspec.structs.replace(seam, summary=summary)
+            found[node.index] = seam
     return found
+
+
+def seam_of(record: Record, node: Node) -> Compaction | None:
+    """Return the compaction that a record says there was, as far as it alone tells."""
+    if node.is_boundary or node.type == "compact_prelude":
+        return _numbered(record, node, "compactMetadata")
+    if node.type == "compact_system" and record.text == "conversation_compacted":
+        return _numbered(record, node, "metadata")
+    return None
 
 
 def _full(transcript: Transcript, loaded: Loaded, nodes: list[Node], place: int) -> Compaction:
     boundary = nodes[place]
     logical = loaded.nodes.get(boundary.logical_parent) if boundary.logical_parent else None
     return msgspec.structs.replace(
-        _numbered(transcript, boundary, "compactMetadata", "full"),
+        _numbered(transcript.record(boundary), boundary, "compactMetadata"),
         summary=_next(nodes, place, lambda other: _is_summary(transcript, other)),
         kept=tuple(preserved(transcript, loaded, boundary)),
         logical_parent=logical or (nodes[place - 1] if place else None),
     )
 
 
-def _numbered(transcript: Transcript, node: Node, field: str, kind: CompactionKind) -> Compaction:
-    value: Any = transcript.record(node).fields.get(field)
+def _numbered(record: Record, node: Node, field: str) -> Compaction:
+    value: Any = record.fields.get(field)
     numbers = _numbers(cast("dict[str, Any]", value) if isinstance(value, dict) else {})
     after = _whole(numbers.post_tokens)
     before = _whole(numbers.pre_tokens)
     if after is None and before is not None and numbers.tokens_saved is not None:
         after = max(0, before - int(numbers.tokens_saved))
     return Compaction(
-        kind=kind,
+        kind="micro" if node.subtype == _MICRO else "full",
         boundary=node,
         trigger=numbers.trigger,
         pre_tokens=before,
@@ -145,10 +154,6 @@ def _numbers(fields: dict[str, Any]) -> _Numbers:
 
 def _whole(value: float | None) -> int | None:
     return None if value is None else int(value)
-
-
-def _says(transcript: Transcript, node: Node) -> str:
-    return transcript.record(node).text
 
 
 def _is_summary(transcript: Transcript, node: Node) -> bool:

@@ -82,6 +82,10 @@ class Teller:
         self._agents = agents
         self._calls: dict[str, Draft] = {}
 
+    def call(self, call_id: str) -> Draft | None:
+        """Return the step of a tool call, or of a result whose call has not come yet."""
+        return self._calls.get(call_id)
+
     # The model
 
     def assistant(self, scene: Scene, record: Record, node: Node) -> None:

@@ -17,7 +17,7 @@ from steno.session.nodes import Node
 from steno.session.story.compactions import Compaction, is_seam
 from steno.session.story.prompts import STARTS, Origin, Prompt, origin_of, prompt_of
 from steno.session.story.scenes import Scene
-from steno.session.story.steps import FileTouch, Step
+from steno.session.story.steps import Draft, FileTouch, Step
 from steno.session.story.telling import Teller
 from steno.session.story.usage import Totals
 from steno.session.transcript import Transcript
@@ -25,7 +25,7 @@ from steno.session.transcript import Transcript
 if TYPE_CHECKING:
     from steno.session.story.threads import Thread
 
-__all__ = ["Turn", "tell"]
+__all__ = ["Story", "Turn", "tell"]
 
 _WORK: Final = frozenset(("tool", "agent", "error"))
 
@@ -84,7 +84,7 @@ def tell(
     `agents` are found by the call that started them, or by their own id; `agent` says that the
     conversation is a sub-agent's.
     """
-    story = _Story(agents or {}, compactions or {}, agent=agent)
+    story = Story(agents or {}, compactions or {}, agent=agent)
     for node in nodes:
         story.take(transcript.record(node), node)
     scenes = story.scenes()
@@ -94,7 +94,7 @@ def tell(
     ]
 
 
-class _Story:
+class Story:
     """Cuts a row of records into scenes."""
 
     def __init__(
@@ -103,8 +103,9 @@ class _Story:
         self._teller = Teller(agents)
         self._compactions = compactions
         self._agent = agent
-        self._done: list[Scene] = []
-        self._now = Scene()
+        self.done: list[Scene] = []
+        """The turns before; the last one may still get what turns out to be no turn of its own."""
+        self.now = Scene()
 
     def take(self, record: Record, node: Node) -> None:
         """Take in the next record."""
@@ -112,54 +113,58 @@ class _Story:
         if seam is not None:
             self._cut(Scene(seam))
         role = record.role
-        trail = self._now.trail
+        trail = self.now.trail
         if role == "user":
             self._user(record, node)
         else:
-            self._now.nodes.append(node)
+            self.now.nodes.append(node)
             if role == "assistant":
-                self._teller.assistant(self._now, record, node)
+                self._teller.assistant(self.now, record, node)
             else:
-                self._teller.other(self._now, record, node)
-        if self._now.trail == trail:
-            self._now.trail = 0
+                self._teller.other(self.now, record, node)
+        if self.now.trail == trail:
+            self.now.trail = 0
+
+    def call(self, call_id: str) -> Draft | None:
+        """Return the step that a tool call began, by the call's id."""
+        return self._teller.call(call_id)
 
     def scenes(self) -> list[Scene]:
         """Return the scenes; a last one that came to nothing goes to the one before."""
-        last = self._now
-        if self._done and last.is_faint and last.compaction is None:
-            self._done[-1].take_over(last)
-            return self._done
-        return [*self._done, last] if last.nodes else self._done
+        last = self.now
+        if self.done and last.is_faint and last.compaction is None:
+            self.done[-1].take_over(last)
+            return self.done
+        return [*self.done, last] if last.nodes else self.done
 
     def _user(self, record: Record, node: Node) -> None:
         origin = origin_of(record, agent=self._agent)
-        if origin in STARTS or (origin == "summary" and self._now.is_faint):
+        if origin in STARTS or (origin == "summary" and self.now.is_faint):
             self._begin(record, node, origin)
-            self._now.nodes.append(node)
+            self.now.nodes.append(node)
             return
-        self._now.nodes.append(node)
+        self.now.nodes.append(node)
         if origin == "result":
-            self._teller.results(self._now, record, node)
+            self._teller.results(self.now, record, node)
         else:
-            self._teller.user(self._now, record, node, origin)
+            self._teller.user(self.now, record, node, origin)
 
     def _begin(self, record: Record, node: Node, origin: Origin) -> None:
-        now = self._now
-        stays = now.is_faint and (not self._done or now.compaction is not None)
+        now = self.now
+        stays = now.is_faint and (not self.done or now.compaction is not None)
         if not stays:
             self._cut(Scene())
-        self._now.begin(prompt_of(record, node, origin))
+        self.now.begin(prompt_of(record, node, origin))
 
     def _cut(self, scene: Scene) -> None:
         """Go on in a new scene."""
-        now = self._now
+        now = self.now
         now.hand_over(scene)
-        if self._done and now.is_faint and now.compaction is None:
-            self._done[-1].take_over(now)
+        if self.done and now.is_faint and now.compaction is None:
+            self.done[-1].take_over(now)
         elif now.nodes:
-            self._done.append(now)
-        self._now = scene
+            self.done.append(now)
+        self.now = scene
 
 
 def _turn(scene: Scene, number: int, *, final: bool) -> Turn:

@@ -1,0 +1,318 @@
+"""`steno usage`: what was used and what it cost, by whatever one likes, down to the line."""
+
+import os
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from steno.cli import clock
+from steno.cli.fresh import NO_SYNC
+from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, roots
+from steno.errors import BadRequest
+from steno.report.prices import Prices
+from steno.report.usage.cells import BYS, NAMES, By
+from steno.report.usage.sort import with_times
+from steno.report.usage.totals import Figures, Line, Report, report_of
+from steno.report.usage.wanted import Wanted
+
+if TYPE_CHECKING:
+    from steno.report.usage.explain import Explained
+    from steno.store.found import Problem
+
+__all__ = ["command"]
+
+_CLOCK: Final = re.compile(r"\d+\s*[mh]|.*:.*")
+_MICRO: Final = 1_000_000
+_WEEKS: Final = ("hours", "days")
+
+
+class Asked(msgspec.Struct):
+    """The options of one call."""
+
+    by: By | None = None
+    since: str | None = None
+    until: str | None = None
+    project: str | None = None
+    limit: int | None = None
+    heat: str | None = None
+    explain: str | None = None
+    prices: str | None = None
+    as_csv: bool = False
+    no_index: bool = False
+    no_sync: bool = False
+    abandoned: bool = False
+    root: tuple[str, ...] = ()
+    demo: bool = False
+
+
+@click.command("usage", short_help="Say what was used and what it cost, down to the line.")
+@options(WHERE)
+@click.option("--by", type=click.Choice(BYS), help="What the rows are by; day without it.")
+@click.option("--since", metavar="WHEN", help="Only what was asked since: 2026-11-07, 7d, 3h, …")
+@click.option("--until", metavar="WHEN", help="Only what was asked until then, that day included.")
+@click.option("--project", metavar="P", help="Only projects whose path has P in it; `.` is here.")
+@click.option(
+    "--explain",
+    metavar="WHAT",
+    is_flag=False,
+    flag_value="",
+    help="Show the lines behind the figures: of all rows, or of one row or response by its name.",
+)
+@click.option(
+    "--heat",
+    is_flag=False,
+    flag_value="hours",
+    type=click.Choice(_WEEKS),
+    help="Draw what it cost by weekday and hour, or day by day.",
+)
+@click.option("--abandoned", is_flag=True, help="Look into every session for abandoned branches.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(0), help="How many rows; 0 = all. 30 for people."
+)
+@click.option("--prices", metavar="FILE", type=click.Path(), help="Prices of your own.")
+@click.option("--no-index", is_flag=True, help="Read the files themselves, and no index.")
+@options(NO_SYNC, JSON)
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV for spreadsheets.")
+@WIDTH
+@options(COLOR)
+def command(
+    color: Any = "auto", width: int | None = None, *, as_json: bool = False, **given: Any
+) -> None:
+    """Say what was used and what it cost.
+
+    Every response counts once, however many lines and files it stands in; of lines that differ the
+    highest figures count. Sub-agents count for the session they worked for. Files that are gone
+    still count, unless the files themselves are read (--no-index).
+
+    Days are days of the local clock. --since and --until mean whole days, unless they name a time
+    of day or hours.
+    """
+    asked = Asked(**given)
+    if asked.explain is not None and (asked.heat or asked.as_csv):
+        raise BadRequest("--explain goes with neither --heat nor --csv")
+    if as_json and asked.as_csv:
+        raise BadRequest("--json and --csv are two things")
+    wanted = _wanted(asked)
+    prices = _prices(asked)
+    problems: list[Problem] = []
+    if asked.explain is not None:
+        explained = _explained(asked, wanted, prices, problems)
+        _complain(problems)
+        _show_explained(explained, asked, wanted, color, width, as_json=as_json)
+        return
+    report = _report(asked, wanted, prices, problems)
+    _complain(problems)
+    if as_json:
+        write_plain_json(as_json_value(report, wanted, asked.limit or 0))
+    elif asked.as_csv:
+        _write_csv(report, asked.limit or 0)
+    else:
+        from steno.cli.usage_table import show
+
+        show(report, wanted, asked, color, width)
+    if not report.lines and (wanted.is_bounded or wanted.project):
+        raise click.exceptions.Exit(1)
+
+
+def _wanted(asked: Asked) -> Wanted:
+    now = clock.now()
+    since = until = None
+    if asked.since:
+        start = clock.when(asked.since, now)[0]
+        since = start if _names_time(asked.since) else clock.day_of(start)
+    if asked.until:
+        start, end = clock.when(asked.until, now)
+        until = end if _names_time(asked.until) else clock.day_of(start, -1)
+    by: By = "hour" if asked.heat else asked.by or "day"
+    return Wanted(
+        by,
+        None if since is None else round(since * 1000),
+        None if until is None else round(until * 1000),
+        asked.project or "",
+        os.getcwd() if asked.project == "." else "",
+    )
+
+
+def _names_time(text: str) -> bool:
+    return _CLOCK.fullmatch(text.strip().lower()) is not None
+
+
+def _prices(asked: Asked) -> Prices:
+    from steno.store.config import read_config
+
+    path = asked.prices or read_config().prices
+    if not path:
+        return Prices()
+    from steno.report.price_file import read_prices
+
+    return Prices(read_prices(path))
+
+
+def _report(asked: Asked, wanted: Wanted, prices: Prices, problems: "list[Problem]") -> Report:
+    if asked.no_index:
+        from steno.index.home import index_of
+        from steno.report.usage.files import count_files
+
+        if wanted.by == "tool":
+            raise BadRequest("only the index knows tools", hint="leave out --no-index")
+        where = index_of(roots(asked.root, demo=asked.demo)).roots
+        cells = count_files(where, wanted, problems)
+        return report_of(with_times(cells, wanted.by), wanted.by, prices)
+    from steno.cli.fresh import fresh_index
+    from steno.report.usage.indexed import count_index, tell_more
+
+    with fresh_index(asked.root, demo=asked.demo, no_sync=asked.no_sync) as index:
+        cells = with_times(count_index(index.connection, wanted, prices), wanted.by)
+        report = report_of(cells, wanted.by, prices)
+        tell_more(index.connection, wanted, report.lines)
+        _look_for_branches(index.connection, report, wanted, prices, asked)
+    return report
+
+
+def _look_for_branches(
+    connection: Any, report: Report, wanted: Wanted, prices: Prices, asked: Asked
+) -> None:
+    row = connection.execute(
+        "SELECT sum(f.size) FROM files f JOIN sessions s ON s.file = f.id WHERE s.rewound"
+    )
+    size = row.fetchone()[0] or 0
+    if not size:
+        report.abandoned = Figures(unpriced={})
+        return
+    from steno.report.usage.abandoned import count_abandoned
+
+    step = None
+    if asked.abandoned:
+        from steno.cli.progress import Progress
+
+        with Progress(size, "Looking for abandoned branches") as bar:
+            step = bar.add
+            found = count_abandoned(connection, wanted, prices, thorough=True, step=step)
+    else:
+        found = count_abandoned(connection, wanted, prices)
+    report.abandoned, report.unseen = found
+
+
+def _explained(
+    asked: Asked, wanted: Wanted, prices: Prices, problems: "list[Problem]"
+) -> "Explained":
+    from steno.report.usage.explain import explain_files, explain_index
+
+    if wanted.by == "tool":
+        raise BadRequest("--explain does not go by tool")
+    what = asked.explain or ""
+    if asked.no_index:
+        from steno.index.home import index_of
+
+        where = index_of(roots(asked.root, demo=asked.demo)).roots
+        return explain_files(where, wanted, prices, problems, what)
+    from steno.cli.fresh import fresh_index
+
+    with fresh_index(asked.root, demo=asked.demo, no_sync=asked.no_sync) as index:
+        return explain_index(index.connection, wanted, prices, what)
+
+
+def _show_explained(
+    explained: "Explained",
+    asked: Asked,
+    wanted: Wanted,
+    color: Any,
+    width: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    from steno.cli.explained import explained_json, show_explained
+
+    if as_json:
+        write_plain_json(explained_json(explained, wanted.by))
+    else:
+        show_explained(explained, asked.limit, color, width)
+    if not explained.responses:
+        raise click.exceptions.Exit(1)
+
+
+def _complain(problems: "list[Problem]") -> None:
+    from steno.cli.screen import complain
+
+    trouble = [problem for problem in problems if problem.kind in ("denied", "unreadable")]
+    if trouble:
+        complain(f"{len(trouble):,} files could not be read, such as {trouble[0].path}")
+
+
+# For programs
+
+
+def write_plain_json(value: object) -> None:
+    """Write a value of our own making, which needs none of the care that read JSON does."""
+    from steno.cli.screen import harmless, write_bytes
+
+    data = msgspec.json.format(msgspec.json.encode(value), indent=2)
+    write_bytes(harmless(data) + b"\n")
+
+
+def figures_json(figures: Figures, cost: int) -> dict[str, Any]:
+    """Return figures under the names that the API has for them."""
+    return {
+        "responses": figures.responses,
+        "input_tokens": figures.input,
+        "output_tokens": figures.output,
+        "cache_creation_input_tokens": figures.cache_write,
+        "cache_creation_5m_input_tokens": figures.cache_5m,
+        "cache_creation_1h_input_tokens": figures.cache_1h,
+        "cache_read_input_tokens": figures.cache_read,
+        "web_search_requests": figures.searches,
+        "cost_usd": cost / _MICRO if figures.has_cost else None,
+        "cost_micro_usd": cost if figures.has_cost else None,
+        "estimated_responses": figures.estimated,
+        "fast_at_normal_price": figures.slow_price,
+        "unpriced_tokens": figures.unpriced,
+    }
+
+
+def names_json(by: str, names: tuple[str, ...]) -> dict[str, str]:
+    """Return the names of a row under what they are names of."""
+    return dict(zip(NAMES.get(by, (by,)), names, strict=True))
+
+
+def as_json_value(report: Report, wanted: Wanted, limit: int) -> dict[str, Any]:
+    """Return a report as a value for JSON."""
+    abandoned = report.abandoned
+    return {
+        "by": report.by,
+        "since": clock.iso(None if wanted.since is None else wanted.since / 1000),
+        "until": clock.iso(None if wanted.until is None else wanted.until / 1000),
+        "rows": [_row_json(report.by, line) for line in report.lines[: limit or None]],
+        "totals": figures_json(report.totals, report.cost),
+        "abandoned": None
+        if abandoned is None
+        else figures_json(abandoned, _rounded(abandoned)) | {"sessions_not_seen": report.unseen},
+    }
+
+
+def _rounded(figures: Figures) -> int:
+    return (figures.exact + _MICRO // 2) // _MICRO
+
+
+def _row_json(by: str, line: Line) -> dict[str, Any]:
+    row: dict[str, Any] = names_json(by, line.names) | figures_json(line.figures, line.cost)
+    if by in ("session", "agent"):
+        row |= {"title": line.title, "project": line.project}
+    if by == "tool":
+        row |= {"calls": line.calls, "failed": line.failed}
+    return row
+
+
+def _write_csv(report: Report, limit: int) -> None:
+    import sys
+
+    from steno.safe.csv import row
+
+    rows = [_row_json(report.by, line) for line in report.lines[: limit or None]]
+    empty = _row_json(report.by, Line(("",) * len(NAMES.get(report.by, ("",))), Figures()))
+    heads = [name for name in empty if name != "unpriced_tokens"]
+    sys.stdout.write(row([*heads, "unpriced_tokens"]))
+    for each in rows:
+        unpriced = sum(each.pop("unpriced_tokens").values())
+        sys.stdout.write(row([*(each[name] for name in heads), unpriced]))

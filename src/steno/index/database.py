@@ -1,0 +1,118 @@
+"""The index's SQLite file: opened, made, brought up to date.
+
+`schema.sql` is the first version. Every later one is a script behind it in `_SCRIPTS`; none is ever
+changed once it was released. The version is kept in `PRAGMA user_version`.
+"""
+
+import os
+import sqlite3
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from steno.errors import Unreadable, Unwritable
+
+__all__ = ["DATABASE", "VERSION", "open_database", "open_to_read", "transaction"]
+
+DATABASE: Final = "index.sqlite"
+_SCRIPTS: Final = ("schema.sql",)
+VERSION: Final = len(_SCRIPTS)
+"""Which version of the tables this steno writes."""
+_BUSY_MS: Final = 30_000
+_CACHE_KIB: Final = 65_536
+
+
+def open_database(folder: str) -> sqlite3.Connection:
+    """Return the index in a folder, ready to be written; it is made where there is none.
+
+    Raises:
+        Unwritable: the folder cannot be written to, or a newer steno made the index.
+    """
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        path = os.path.join(folder, DATABASE)
+        # Made here, so that nobody else may read it from the first byte on.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        connection = _connect(path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        _bring_up_to_date(connection, path)
+    except (OSError, sqlite3.Error) as error:
+        raise Unwritable(f"cannot write the index in {folder}: {_said(error)}") from error
+    return connection
+
+
+def open_to_read(folder: str) -> sqlite3.Connection | None:
+    """Return the index in a folder for reading; None where there is none of this version.
+
+    Raises:
+        Unreadable: it is there, and is no index.
+    """
+    path = os.path.join(folder, DATABASE)
+    if not os.path.exists(path):
+        return None
+    try:
+        connection = _connect(path)
+        if _version(connection) != VERSION:
+            connection.close()
+            return None
+        connection.execute("PRAGMA query_only = ON")
+    except sqlite3.Error as error:
+        hint = f"remove {folder} and run `steno sync`"
+        raise Unreadable(f"cannot read the index in {folder}: {error}", hint=hint) from error
+    return connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Generator[None, None, None]:
+    """All that is done inside happens, or none of it."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:
+    if _version(connection) == VERSION:
+        return
+    with transaction(connection):
+        # Somebody else may have been faster.
+        version = _version(connection)
+        if version > VERSION:
+            raise Unwritable(f"{path} was made by a newer steno", hint="update steno")
+        for script in _SCRIPTS[version:]:
+            for statement in _statements(script):
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Yield the statements of a script one by one; `executescript` would end the transaction."""
+    from importlib.resources import files
+
+    statement = ""
+    for line in files("steno.index").joinpath(script).read_text("utf-8").splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _said(error: OSError | sqlite3.Error) -> str:
+    words = error.strerror if isinstance(error, OSError) else str(error)
+    return (words or str(error)).lower()

@@ -1,0 +1,280 @@
+"""Records one after the other, and what the index keeps of each."""
+
+from typing import Any, Final, cast
+
+import msgspec
+
+from steno.format.envelope import decode_envelope
+from steno.format.loose import REFUSED
+from steno.format.records import Record
+from steno.index.lines import Block, Line
+from steno.index.moments import millis
+from steno.index.state import SHIFT, Call, Doc, Harvest, Row, State, Turn
+from steno.index.tally import Tally, key_of
+from steno.index.words import Part, parts_of
+from steno.session.story.prompts import BY_PEOPLE, STARTS, origin_of, tagged, words_of
+
+__all__ = ["Fold"]
+
+_ROLES: Final = frozenset(("user", "assistant"))
+# What begins a turn only if an answer follows.
+_FAINT: Final = frozenset(("command", "summary"))
+_PATHS: Final = ("file_path", "notebook_path", "path")
+_EDITING: Final = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
+_SPAWNING: Final = frozenset(("Task", "Agent"))
+_OPEN_CALLS: Final = 1_000
+_TITLE: Final = 200
+
+
+class Fold:
+    """Takes in the records of one stretch, in order."""
+
+    def __init__(self, file: int, start: int, state: State) -> None:
+        self.done = start
+        """Up to here everything was taken in, or will never be."""
+        self._file = file
+        self._start = start
+        self._state = state
+        self._tally = Tally(file)
+        self._messages: list[Row] = []
+        self._turns: dict[int, Turn] = {}
+        self._calls: list[list[Any]] = []
+        self._here: dict[str, list[Any]] = {}
+        """The calls of this stretch that have no result so far."""
+        self._answers: list[Row] = []
+        self._edits: list[Row] = []
+        self._links: list[Row] = []
+        self._docs: list[Doc] = []
+
+    def take(
+        self, line: Line, raw: bytes, offset: int, length: int, record: Record | None = None
+    ) -> None:
+        """Take in one record; one that is not of the usual form comes with itself."""
+        self.done = offset + length
+        state = self._state
+        message = (self._file << SHIFT) + offset
+        time = millis(line.timestamp)
+        kind = line.type or ""
+        speaks = kind in _ROLES
+        if kind == "user" and not _has_result(line):
+            if record is None:
+                record = Record(raw, offset, b"", decode_envelope(raw))
+            self._prompt(line, record, message, time)
+        if line.uuid is not None:
+            self._place(line, time)
+        parts = parts_of(line, raw)
+        if speaks or parts:
+            self._messages.append((message, length, state.turn.number, time, kind))
+        if parts:
+            self._index(parts, line, message, time)
+        if speaks:
+            self._speak(line, message, time)
+        else:
+            self._note(line, kind, message)
+
+    def _place(self, line: Line, time: int | None) -> None:
+        """Keep what a record of the graph says about the session."""
+        state = self._state
+        if not line.is_sidechain:
+            state.last_uuid = line.uuid or ""
+        state.project = state.project or line.cwd or ""
+        state.branch = line.git_branch or state.branch
+        state.version = line.version or state.version
+        state.session = state.session or line.session_id or ""
+        if line.agent_id and line.is_sidechain:
+            state.agent = state.agent or line.agent_id
+        if time is not None:
+            if state.started is None:
+                state.started = time
+            state.ended = time
+
+    def _index(self, parts: list[Part], line: Line, message: int, time: int | None) -> None:
+        """Have the words of a record searched."""
+        project = self._state.project
+        branch = line.git_branch or self._state.branch
+        model = (line.message.model or "") if line.message is not None else ""
+        for part in parts:
+            tool = part.tool or (self._tool(part.call) if part.call else "")
+            doc = Doc(message, time or 0, part.kind, part.text, project, branch, model, tool)
+            doc.failed = part.failed
+            self._docs.append(doc)
+
+    def _tool(self, call: str) -> str:
+        """Return the name of the tool that a result comes from."""
+        here = self._here.get(call)
+        if here is not None:
+            return here[4]
+        before = self._state.open.get(call)
+        return before.name if before is not None else ""
+
+    # Turns
+
+    def _prompt(self, line: Line, record: Record, message: int, time: int | None) -> None:
+        """Begin a turn, if that is what a user record does."""
+        state, before = self._state, self._state.turn
+        aside = bool(line.is_sidechain)
+        origin = origin_of(record, agent=aside)
+        if (origin not in STARTS and origin != "summary") or (aside and state.main):
+            return
+        faint = origin in _FAINT
+        if not aside and line.parent_uuid is not None and state.last_said:
+            follows = line.parent_uuid in (state.last_uuid, state.last_said)
+            state.rewound = state.rewound or not follows
+        number = before.number if before.faint else before.number + 1
+        state.turn = Turn(number, message, time, time, faint=faint)
+        if origin in BY_PEOPLE or origin in ("agent", "fork"):
+            words = words_of(record)
+            state.prompted = state.prompted or not faint
+            if not state.first_prompt and not tagged(words):
+                state.first_prompt = " ".join(words[: 4 * _TITLE].split())[:_TITLE]
+
+    def _speak(self, line: Line, message: int, time: int | None) -> None:
+        """Count a message, and follow its calls and results."""
+        state, turn, body = self._state, self._state.turn, line.message
+        if not line.is_sidechain:
+            state.main = True
+            state.last_said = line.uuid or ""
+        state.messages += 1
+        turn.messages += 1
+        turn.ended = turn.ended if time is None else time
+        self._turns[turn.number] = turn
+        if body is None:
+            return
+        if line.type == "assistant":
+            if body.model and not line.is_api_error_message:
+                state.model = body.model
+                turn.faint = False
+            agent = (line.agent_id or state.agent) if line.is_sidechain else ""
+            self._tally.take(line, message, turn.number, time, line.git_branch or "", agent)
+        if body.content.__class__ is list:
+            for place, block in enumerate(cast("list[Block]", body.content)):
+                if block.type == "tool_use":
+                    self._call(line, block, message, place, time)
+                elif block.type == "tool_result":
+                    self._answer(line, block, message, time)
+        if line.forked_from is not None and line.forked_from.session_id:
+            self._link(message, "fork", line.forked_from.session_id)
+
+    def _call(self, line: Line, block: Block, message: int, place: int, time: int | None) -> None:
+        turn, call, name = self._state.turn, block.id or "", block.name or ""
+        self._state.calls += 1
+        turn.calls += 1
+        given = cast("dict[str, Any]", block.input) if block.input.__class__ is dict else {}
+        path = next((each for key in _PATHS if isinstance(each := given.get(key), str)), "")
+        key = key_of(line, message)
+        row = [message, place, turn.number, call, name, key, path, time, None, None, None]
+        self._calls.append(row)
+        if call:
+            self._here[call] = row
+        if name in _EDITING and path:
+            changed = _lines_changed(given)
+            self._edits.append((message, place, turn.number, path, name, *changed, time))
+
+    def _answer(self, line: Line, block: Block, message: int, time: int | None) -> None:
+        call, failed = block.tool_use_id or "", bool(block.is_error)
+        tool = self._tool(call)
+        here = self._here.pop(call, None)
+        if here is not None:
+            here[8:] = message, time, int(failed)
+        else:
+            before = self._state.open.pop(call, None)
+            if before is None:
+                return
+            self._answers.append((message, time, int(failed), before.message, before.place))
+        if failed:
+            self._state.failed += 1
+            self._state.turn.failed += 1
+        if tool in _SPAWNING and (agent := _agent_in(line)):
+            self._link(message, "agent", agent)
+
+    # Other records
+
+    def _note(self, line: Line, kind: str, message: int) -> None:
+        state = self._state
+        if kind == "custom-title":
+            state.custom = line.custom_title or state.custom
+        elif kind == "ai-title":
+            state.ai = line.ai_title or state.ai
+        elif kind == "last-prompt":
+            if line.last_prompt and not tagged(line.last_prompt):
+                state.last_prompt = line.last_prompt[:_TITLE]
+        elif kind == "summary":
+            if line.summary:
+                self._link(message, "summary", line.leaf_uuid or "", line.summary[:_TITLE])
+        elif line.pr_url:
+            self._link(message, "pr", line.pr_url)
+
+    def _link(self, message: int, kind: str, target: str, note: str = "") -> None:
+        self._links.append((self._file, message, kind, target, note))
+
+    def result(self, size: int) -> Harvest:
+        """Return what was gathered from a file of that size."""
+        state = self._state
+        waiting = {call: Call(row[0], row[1], row[4]) for call, row in self._here.items()}
+        # Of calls that nothing answered the newest are kept in mind.
+        state.open = dict([*state.open.items(), *waiting.items()][-_OPEN_CALLS:])
+        return Harvest(
+            self._file,
+            self._start,
+            self.done,
+            state,
+            self.done < size,
+            self._messages,
+            [_turn_row(self._file, turn) for turn in self._turns.values()],
+            [tuple(row) for row in self._calls],
+            self._answers,
+            self._edits,
+            self._links,
+            self._tally.rows(),
+            self._docs,
+        )
+
+
+def _turn_row(file: int, turn: Turn) -> Row:
+    return (
+        file,
+        turn.number,
+        turn.message,
+        turn.started,
+        turn.ended,
+        turn.messages,
+        turn.calls,
+        turn.failed,
+    )
+
+
+def _has_result(line: Line) -> bool:
+    content = line.message.content if line.message is not None else None
+    if content.__class__ is not list:
+        return False
+    return any(block.type == "tool_result" for block in cast("list[Block]", content))
+
+
+def _lines_changed(given: dict[str, Any]) -> tuple[int, int]:
+    """Return how many lines an edit puts in and takes out."""
+    edits = given.get("edits")
+    changes = cast("list[Any]", edits) if isinstance(edits, list) else [given]
+    added = removed = 0
+    for change in changes:
+        if isinstance(change, dict):
+            texts = cast("dict[str, Any]", change)
+            new = texts.get("new_string", texts.get("content", texts.get("new_source")))
+            added += _count_lines(new)
+            removed += _count_lines(texts.get("old_string"))
+    return added, removed
+
+
+def _count_lines(text: Any) -> int:
+    return text.count("\n") + 1 if isinstance(text, str) and text else 0
+
+
+class _Agent(msgspec.Struct, rename="camel", gc=False):
+    agent_id: str | None = None
+
+
+def _agent_in(line: Line) -> str:
+    """Return which sub-agent a result names."""
+    try:
+        return msgspec.json.decode(line.tool_use_result, type=_Agent).agent_id or ""
+    except REFUSED:
+        return ""

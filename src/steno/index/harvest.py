@@ -1,0 +1,147 @@
+"""One stretch of a transcript → rows for the index: reading that can stop and go on anywhere.
+
+What a stretch must know of those before it is in a `State`. A file read in one go and a file read
+in any number of stretches give the same rows; a sync relies on that, whatever was appended when.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, TypeAlias, cast
+
+from steno.format.dialects import adapted_role
+from steno.format.envelope import Envelope
+from steno.format.lines import LINE_CAP, Stretch, read_line, read_stretches
+from steno.format.loose import REFUSED
+from steno.format.records import Gap, Piece, Record
+from steno.format.source import Source
+from steno.index.fold import Fold
+from steno.index.lines import Block, Line, decode_lines, line_of
+from steno.index.state import Harvest, State
+
+__all__ = ["harvest", "lines_of"]
+
+_OPEN: Final = ord("{")
+_CLOSE: Final = ord("}")
+_ROLES: Final = frozenset(("user", "assistant"))
+_KNOWN: Final = frozenset(
+    (
+        "text",
+        "thinking",
+        "redacted_thinking",
+        "tool_use",
+        "tool_result",
+        "image",
+        "document",
+        "server_tool_use",
+        "tool_reference",
+    )
+)
+_KINDS_KEPT: Final = 256
+_Told: TypeAlias = tuple[Stretch, list[Line]]
+
+
+def harvest(
+    source: Source,
+    file: int,
+    start: int = 0,
+    state: State | None = None,
+    *,
+    limit: int = 1 << 62,
+    cap: int = LINE_CAP,
+) -> Harvest:
+    """Read a file from `start` on, up to about `limit` bytes."""
+    fold = Fold(file, start, state or State())
+    for piece in _read(source, start, cap):
+        if isinstance(piece, tuple):
+            _take_lines(fold, *piece)
+        elif isinstance(piece, Record):
+            fold.take(line_of(piece), piece.line, piece.offset, piece.length, piece)
+        elif _ends_line(source, piece):
+            fold.done = piece.offset + piece.length
+        if fold.done - start >= limit:
+            break
+    return fold.result(source.size)
+
+
+def _take_lines(fold: Fold, stretch: Stretch, lines: list[Line]) -> None:
+    """Take in lines that were decoded together. Nearly all of a file comes this way."""
+    data, first, ended = stretch.data, stretch.offset, stretch.ended
+    start = 0
+    for line in lines:
+        stop = data.find(b"\n", start)
+        if stop < 0:
+            stop = len(data)
+        fold.take(line, data[start:stop], first + start, stop - start + ended)
+        start = stop + 1
+
+
+def lines_of(
+    source: Source, start: int = 0, *, cap: int = LINE_CAP
+) -> Iterator[tuple[Line, bytes, int, bool] | Record | Gap]:
+    """Yield the lines of a file as the index takes them, its odd records, and its gaps.
+
+    A line comes with its bytes, its offset, and whether a newline ends it.
+    """
+    for piece in _read(source, start, cap):
+        if not isinstance(piece, tuple):
+            yield piece
+            continue
+        stretch, lines = piece
+        for line, part in zip(lines, stretch.lines(), strict=True):
+            yield line, part.data, part.offset, part.ended
+
+
+def _read(source: Source, start: int, cap: int) -> Iterator[_Told | Piece]:
+    """Yield lines as many at a time as can be decoded together; what is odd comes alone."""
+    for stretch in read_stretches(source, start, cap=cap):
+        if isinstance(stretch, Gap):
+            yield stretch
+            continue
+        lines = _decoded(stretch)
+        if lines is not None:
+            yield stretch, lines
+            continue
+        for part in stretch.lines():
+            lines = _decoded(part)
+            if lines is not None:
+                yield part, lines
+            else:
+                yield from read_line(part)
+
+
+def _decoded(stretch: Stretch) -> list[Line] | None:
+    """Return the lines of a stretch; None where one of them is not of the usual form."""
+    if stretch.after_zeros:
+        return None
+    data = stretch.data
+    try:
+        lines = decode_lines(data)
+    except REFUSED:
+        return None
+    # The decoder passes over blanks; a record that is usual has none around it.
+    between = data.count(b"}\n{") + 1 if len(lines) > 1 else 1
+    if len(lines) != between or data[0] != _OPEN or data[-1] != _CLOSE:
+        return None
+    return lines if all(map(_is_usual, lines)) else None
+
+
+def _is_usual(line: Line) -> bool:
+    message = line.message
+    if line.type not in _ROLES:
+        return message is None and not _speaks_otherwise(line.type, line.subtype)
+    if message is None:
+        return False
+    content = message.content
+    if content.__class__ is not list:
+        return True
+    return all(block.type in _KNOWN for block in cast("list[Block]", content))
+
+
+@lru_cache(maxsize=_KINDS_KEPT)
+def _speaks_otherwise(kind: str | None, subtype: str | None) -> bool:
+    return bool(adapted_role(Envelope(type=kind, subtype=subtype)))
+
+
+def _ends_line(source: Source, gap: Gap) -> bool:
+    """Whether bytes that are no record will never become one: their line has ended."""
+    return source.read(gap.offset + gap.length - 1, 1) == b"\n"

@@ -1,0 +1,218 @@
+"""What changed on disk since the last sync: a walk that stats every file and opens none.
+
+Only files that are new or not as they were are looked into, and of those only the few bytes that
+tell an append from a change.
+"""
+
+import os
+import sqlite3
+from collections.abc import Collection, Sequence
+from typing import Final
+
+import msgspec
+
+from steno.errors import Unreadable
+from steno.format.paths import Place
+from steno.store.found import Found, Problem
+from steno.store.walk import Walk
+
+__all__ = ["Plan", "Task", "make_mark", "path_from", "path_to", "scan"]
+
+_EDGE: Final = 4_096
+
+
+class Task(msgspec.Struct):
+    """A file that has something to be read."""
+
+    path: str
+    root: str
+    place: Place
+    size: int
+    mtime: int
+    device: int
+    inode: int
+    file: int = 0
+    """Its number; none for a file that was never seen."""
+    start: int = 0
+    state: bytes = b""
+    anew: bool = False
+    """Whether it is in the index, and no longer what it was."""
+
+    @property
+    def found(self) -> Found:
+        """The file as the rest of the house knows it."""
+        return Found(self.path, self.size, self.mtime, self.place, self.root)
+
+
+class Plan(msgspec.Struct):
+    """What a sync has to do."""
+
+    tasks: list[Task]
+    """Files with something to be read."""
+    touched: list[Task]
+    """Files in which nothing is to be read: only their time or place changed."""
+    gone: list[int]
+    seen: int
+    problems: list[Problem]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether everything is as it was."""
+        return not (self.tasks or self.touched or self.gone)
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are to read."""
+        return sum(task.size - task.start for task in self.tasks)
+
+
+class _Row(msgspec.Struct, array_like=True, gc=False):
+    """What the index knows of a file."""
+
+    id: int
+    size: int
+    mtime: int
+    device: int
+    inode: int
+    gone: int | None
+    seen: bool = False
+
+
+def scan(connection: sqlite3.Connection, roots: Sequence[str]) -> Plan:
+    """Return what is not in the index yet, or not any more as it is."""
+    look = _Look(connection)
+    found: dict[str, Found] = {}
+    for root in roots:
+        walk = Walk(os.path.abspath(root), look.problems, agents=True, known=look.is_known)
+        for each in walk.run():
+            found.setdefault(each.path, each)
+    return look.plan(found.values(), tuple(os.path.abspath(root) for root in roots))
+
+
+class _Look:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.problems: list[Problem] = []
+        self._connection = connection
+        rows = connection.execute("SELECT path, id, size, mtime, device, inode, gone FROM files")
+        self._rows = {path_from(path): _Row(*rest) for path, *rest in rows}
+        self._unchanged = 0
+
+    def is_known(self, entry: os.DirEntry[str]) -> bool:
+        """Whether a file is just as it was; said for every file of every sync."""
+        row = self._rows.get(entry.path)
+        if row is None:
+            return False
+        try:
+            status = entry.stat()
+        except OSError:
+            return False
+        row.seen = True
+        if (
+            status.st_size != row.size
+            or status.st_mtime_ns != row.mtime
+            or status.st_ino != row.inode
+            or row.gone is not None
+        ):
+            return False
+        self._unchanged += 1
+        return True
+
+    def plan(self, found: Collection[Found], roots: tuple[str, ...]) -> Plan:
+        for each in found:
+            if each.path in self._rows:
+                self._rows[each.path].seen = True
+        missing = {
+            (row.device, row.inode): path
+            for path, row in self._rows.items()
+            if not row.seen and _is_below(path, roots)
+        }
+        plan = Plan([], [], [], self._unchanged + len(found), self.problems)
+        for each in found:
+            task = self._task(each, missing)
+            if task is not None:
+                (plan.tasks if task.size > task.start or task.anew else plan.touched).append(task)
+        plan.gone = [
+            self._rows[path].id for path in missing.values() if self._rows[path].gone is None
+        ]
+        return plan
+
+    def _task(self, found: Found, missing: dict[tuple[int, int], str]) -> Task | None:
+        try:
+            status = os.stat(found.path)
+        except OSError:
+            return None
+        task = Task(
+            found.path,
+            found.root,
+            found.place,
+            status.st_size,
+            status.st_mtime_ns,
+            status.st_dev,
+            status.st_ino,
+        )
+        row = self._rows.get(found.path)
+        if row is None:
+            return self._perhaps_renamed(task, missing)
+        task.file = row.id
+        self._go_on(task, row)
+        return task
+
+    def _perhaps_renamed(self, task: Task, missing: dict[tuple[int, int], str]) -> Task:
+        """Take a new name with the bytes of a file that went away for the same file."""
+        identity = (task.device, task.inode)
+        before = missing.get(identity)
+        if before is not None:
+            task.file = self._rows[before].id
+            self._go_on(task, self._rows[before])
+            if task.anew:
+                return msgspec.structs.replace(task, file=0, anew=False)
+            del missing[identity]
+        return task
+
+    def _go_on(self, task: Task, row: _Row) -> None:
+        """Find out whether a file was only added to; else it is read from its beginning."""
+        done, mark, state = self._connection.execute(
+            "SELECT done, mark, state FROM files WHERE id = ?", (row.id,)
+        ).fetchone()
+        same = (task.device, task.inode) == (row.device, row.inode)
+        rewritten = task.size == row.size and task.mtime != row.mtime
+        moved_back = row.gone is not None and (task.size, task.mtime) == (row.size, row.mtime)
+        if (moved_back or (same and not rewritten)) and make_mark(task.path, done) == mark:
+            task.start, task.state = done, state
+        else:
+            task.anew = True
+
+
+def _is_below(path: str, roots: tuple[str, ...]) -> bool:
+    return any(path == root or path.startswith(root.rstrip(os.sep) + os.sep) for root in roots)
+
+
+def make_mark(path: str, done: int) -> bytes | None:
+    """Return the fingerprint of a file up to a place; None where it is shorter than that."""
+    from hashlib import blake2b
+
+    from steno.store.read import FileSource
+
+    try:
+        with FileSource(path) as source:
+            if source.size < done:
+                return None
+            head = source.read(0, min(_EDGE, done))
+            tail = source.read(max(0, done - _EDGE), min(_EDGE, done))
+    except Unreadable:
+        return None
+    return blake2b(b"%d:" % done + head + tail, digest_size=16).digest()
+
+
+def path_to(path: str) -> str | bytes:
+    """Return a path as it is kept: bytes, where it is not UTF-8."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(path)
+    return path
+
+
+def path_from(kept: str | bytes) -> str:
+    """Return a path as the system takes it."""
+    return os.fsdecode(kept) if isinstance(kept, bytes) else kept

@@ -1,0 +1,120 @@
+"""What a stretch of a transcript gives the index, and what the next one has to know."""
+
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+__all__ = [
+    "SHIFT",
+    "Call",
+    "Doc",
+    "Harvest",
+    "Row",
+    "State",
+    "Turn",
+    "decode_state",
+    "encode_state",
+]
+
+SHIFT: Final = 40
+"""A message's id is the number of its file shifted by this, plus its offset."""
+Row: TypeAlias = tuple[Any, ...]
+
+
+class Turn(msgspec.Struct, gc=False):
+    """One row of `turns`, still growing."""
+
+    number: int = 0
+    message: int = 0
+    started: int | None = None
+    ended: int | None = None
+    messages: int = 0
+    calls: int = 0
+    failed: int = 0
+    faint: bool = False
+    """It asks the model nothing unless an answer follows: a command of the client's own."""
+
+
+class Call(msgspec.Struct, gc=False):
+    """A tool call that has no result so far."""
+
+    message: int
+    place: int
+    name: str
+
+
+class State(msgspec.Struct):
+    """What reading on has to know of everything before."""
+
+    session: str = ""
+    agent: str = ""
+    project: str = ""
+    branch: str = ""
+    version: str = ""
+    model: str = ""
+    custom: str = ""
+    ai: str = ""
+    last_prompt: str = ""
+    first_prompt: str = ""
+    started: int | None = None
+    ended: int | None = None
+    messages: int = 0
+    calls: int = 0
+    failed: int = 0
+    prompted: bool = False
+    rewound: bool = False
+    main: bool = False
+    """Whether anything in it was not said by a sub-agent."""
+    last_uuid: str = ""
+    last_said: str = ""
+    """The last message of the main conversation."""
+    turn: Turn = msgspec.field(default_factory=Turn)
+    open: dict[str, Call] = {}
+
+
+class Doc(msgspec.Struct, gc=False, array_like=True):
+    """Some words to be searched, and what they can be filtered by."""
+
+    message: int
+    time: int
+    kind: str
+    text: str
+    project: str = ""
+    branch: str = ""
+    model: str = ""
+    tool: str = ""
+    failed: bool = False
+
+
+class Harvest(msgspec.Struct):
+    """What one stretch gave: rows in the order of the columns of their tables."""
+
+    file: int
+    start: int
+    done: int
+    """Up to here it was read: the end of the last whole line."""
+    state: State
+    more: bool = False
+    """Whether the stretch ended before the file did."""
+    messages: list[Row] = []
+    turns: list[Row] = []
+    calls: list[Row] = []
+    answers: list[Row] = []
+    """Results of calls in earlier stretches: (result, ended, failed, message, place)."""
+    edits: list[Row] = []
+    links: list[Row] = []
+    usage: list[Row] = []
+    docs: list[Doc] = []
+
+
+_STATE: Final = msgspec.msgpack.Decoder(State)
+
+
+def encode_state(state: State) -> bytes:
+    """Return a state as it is kept between two looks at a file."""
+    return msgspec.msgpack.encode(state)
+
+
+def decode_state(raw: bytes) -> State:
+    """Return a state that was kept; a new one for nothing."""
+    return _STATE.decode(raw) if raw else State()

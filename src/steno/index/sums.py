@@ -1,0 +1,124 @@
+"""What follows from the rows: which copy of a response counts, the sums by day, lent titles.
+
+Only what may have changed is worked out anew.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Final
+
+from steno.index.bands import BAND_SQL
+
+__all__ = ["days_of", "lend_titles", "recount", "sum_days", "zone"]
+
+_MANY_DAYS: Final = 32
+_CHUNK: Final = 500
+_SUM: Final = f"""
+INSERT INTO days
+SELECT coalesce(date(u.time / 1000, 'unixepoch', 'localtime'), ''), s.project, u.model,
+       u.agent != '' OR s.agent != '', u.fast,
+       {BAND_SQL},
+       count(*), sum(u.input), sum(u.output), sum(u.cache_5m), sum(u.cache_1h),
+       sum(u.cache_read), sum(u.searches), sum(u.estimated)
+FROM usage u JOIN sessions s ON s.file = u.file
+WHERE u.counts AND {{where}} GROUP BY 1, 2, 3, 4, 5, 6
+"""
+_WINNER: Final = """
+UPDATE usage SET counts = file = (
+  SELECT u.file FROM usage u JOIN sessions s ON s.file = u.file JOIN files f ON f.id = u.file
+  WHERE u.key = usage.key
+  ORDER BY u.output DESC, u.copied, s.started, s.id, s.agent, f.path LIMIT 1
+) WHERE key = ?
+"""
+
+
+def recount(connection: sqlite3.Connection, keys: Iterable[str]) -> None:
+    """Choose, for responses that stand in several files, the one that counts.
+
+    That is the one with the highest figures; of equal ones the original, and else the one of the
+    session that began first.
+    """
+    for some in _chunks(keys):
+        marks = ", ".join("?" * len(some))
+        several = connection.execute(
+            f"SELECT key FROM usage WHERE key IN ({marks}) GROUP BY key HAVING count(*) > 1", some
+        ).fetchall()
+        connection.execute(
+            f"UPDATE usage SET counts = 1 WHERE key IN ({marks}) AND NOT counts", some
+        )
+        connection.executemany(_WINNER, several)
+
+
+def sum_days(connection: sqlite3.Connection, days: set[str] | None) -> None:
+    """Sum up some days anew; all of them for None."""
+    if days is None or len(days) > _MANY_DAYS:
+        connection.execute("DELETE FROM days")
+        connection.execute(_SUM.format(where="1"))
+        return
+    for day in sorted(days):
+        connection.execute("DELETE FROM days WHERE day = ?", (day,))
+        if day:
+            connection.execute(_SUM.format(where="u.time >= ? AND u.time < ?"), _bounds(day))
+        else:
+            connection.execute(_SUM.format(where="u.time IS NULL"))
+
+
+def days_of(connection: sqlite3.Connection, keys: Iterable[str]) -> set[str]:
+    """Return the days on which responses were asked for."""
+    days: set[str] = set()
+    for some in _chunks(keys):
+        marks = ", ".join("?" * len(some))
+        rows = connection.execute(
+            "SELECT DISTINCT coalesce(date(time / 1000, 'unixepoch', 'localtime'), '') "
+            f"FROM usage WHERE key IN ({marks})",
+            some,
+        )
+        days.update(day for (day,) in rows)
+        if len(days) > _MANY_DAYS:
+            break
+    return days
+
+
+def lend_titles(connection: sqlite3.Connection, files: Iterable[int]) -> None:
+    """Give sessions without a title of their own the one that stands in another file.
+
+    Old clients wrote the title of a session into some later one, with the last record it is for.
+    """
+    files = list(files)
+    for some in (files[at : at + _CHUNK] for at in range(0, len(files), _CHUNK)):
+        marks = ", ".join("?" * len(some))
+        connection.execute(
+            f"""
+            UPDATE sessions SET named = 1, title = (
+              SELECT max(note) FROM links WHERE kind = 'summary' AND target = sessions.last_uuid
+            ) WHERE NOT named AND last_uuid != '' AND (
+              file IN ({marks}) AND last_uuid IN (SELECT target FROM links WHERE kind = 'summary')
+              OR last_uuid IN (
+                SELECT target FROM links WHERE kind = 'summary' AND file IN ({marks})
+              )
+            )
+            """,
+            (*some, *some),
+        )
+
+
+def _bounds(day: str) -> tuple[int, int]:
+    """Return when a local day begins and ends, in milliseconds."""
+    start = datetime.fromisoformat(day)
+    end = start + timedelta(days=1)
+    return round(start.timestamp() * 1000), round(end.timestamp() * 1000)
+
+
+def zone() -> str:
+    """Return what tells this machine's time zone from another: what days are depends on it."""
+    halves = (time.localtime(second).tm_gmtoff for second in range(0, 2**31, 15_778_800))
+    return f"{time.tzname[0]} {hash(tuple(halves)) & 0xFFFFFFFF:08x}"
+
+
+def _chunks(keys: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(keys)
+    while some := list(islice(rest, _CHUNK)):
+        yield some

@@ -1,0 +1,1 @@
+"""What people ask of their sessions, answered from the index or straight from the files."""

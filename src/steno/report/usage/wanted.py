@@ -1,0 +1,59 @@
+"""What a report is asked for."""
+
+import time
+from typing import Final
+
+import msgspec
+
+from steno.report.usage.cells import By
+
+__all__ = ["Wanted", "fits"]
+
+_FOLDERS: Final = "/\\"
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """Which figures, and how they are to be sorted."""
+
+    by: By = "day"
+    since: int | None = None
+    """The first moment that counts, in milliseconds."""
+    until: int | None = None
+    """The first moment that no longer counts."""
+    project: str = ""
+    here: str = ""
+    """The folder that `.` stands for."""
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether only some time counts; what has no time then does not."""
+        return self.since is not None or self.until is not None
+
+    @property
+    def is_whole_days(self) -> bool:
+        """Whether the time that counts begins and ends with local days."""
+        return all(each is None or _is_midnight(each) for each in (self.since, self.until))
+
+    def has_time(self, moment: int | None) -> bool:
+        """Whether a moment counts."""
+        if moment is None:
+            return not self.is_bounded
+        return (self.since is None or moment >= self.since) and (
+            self.until is None or moment < self.until
+        )
+
+    def has_project(self, project: str) -> bool:
+        """Whether a project counts."""
+        return fits(project, self.project, self.here) if self.project else True
+
+
+def fits(project: str, wanted: str, here: str) -> bool:
+    """Whether a project's path has some words in it; `.` is the folder one is in, or below."""
+    if wanted == ".":
+        return project == here or project.startswith(tuple(here + mark for mark in _FOLDERS))
+    return wanted.casefold() in project.casefold()
+
+
+def _is_midnight(moment: int) -> bool:
+    local = time.localtime(moment / 1000)
+    return not (moment % 1000 or local.tm_sec or local.tm_min or local.tm_hour)

@@ -1,0 +1,129 @@
+"""Proves that the archive holds what it says: every frame unpacked, every checksum compared."""
+
+import os
+from binascii import crc32
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from steno.errors import Unreadable
+from steno.store.archive.catalogue import entry_of
+from steno.store.archive.disk import make_folder
+from steno.store.archive.index import File, Index, read_index
+from steno.store.archive.lock import Lock
+from steno.store.archive.opened import SESSIONS
+from steno.store.archive.source import Frames
+from steno.store.read import FileSource
+from steno.store.scratch import unreadable
+
+if TYPE_CHECKING:
+    from steno.store.archive.archive import Archive, Done
+
+__all__ = ["Failure", "verify", "verify_all"]
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Something that is not as it was kept."""
+
+    path: str
+    """The file that was kept; nothing where that is not known."""
+    copy: str
+    """Where its copy lies, or the folder."""
+    message: str
+
+
+def verify_all(archive: "Archive", done: "Done") -> Iterator[Failure]:
+    """Yield what is wrong with any folder; a folder the catalogue forgot is written into it."""
+    above = os.path.join(archive.folder, SESSIONS)
+    try:
+        names = sorted(os.listdir(above))
+    except FileNotFoundError:
+        names = []
+    except OSError as error:
+        raise unreadable(above, error) from error
+    listed = {entry.folder: entry for entry in archive.entries()}
+    for name in names:
+        folder = os.path.join(above, name)
+        yield from verify(folder, done)
+        if name not in listed:
+            yield from _list_again(archive, folder)
+    for name in sorted(listed.keys() - set(names)):
+        path = os.path.join(above, name)
+        yield Failure(listed[name].path, path, "its folder is gone from the archive")
+
+
+def _list_again(archive: "Archive", folder: str) -> Iterator[Failure]:
+    try:
+        index = read_index(folder)
+    except Unreadable:
+        return
+    entry = entry_of(index)
+    if entry is None:
+        # An empty folder was left by a run that was killed; one without the session by a run that
+        # could read only what goes with it.
+        if index.whole and index.head is None:
+            yield Failure("", folder, "it does not say whose it is")
+        return
+    make_folder(archive.folder)
+    with Lock(archive.folder):
+        archive.catalogue.add(entry)
+
+
+def verify(folder: str, done: "Done") -> Iterator[Failure]:
+    """Yield what is wrong with one session's folder."""
+    try:
+        index = read_index(folder)
+    except Unreadable as error:
+        yield Failure("", folder, str(error))
+        return
+    for said in index.damage:
+        yield Failure(index.path, folder, said)
+    for file in index.files.values():
+        copy = index.data_path(file)
+        for said in (_frames(copy, file, done), _on_disk(index, file)):
+            if said:
+                yield Failure(file.path, copy, said)
+
+
+def _frames(copy: str, file: File, done: "Done") -> str:
+    frames = Frames(copy)
+    try:
+        for frame in file.frames:
+            if crc32(frames.packed(frame)) != frame.check:
+                return f"the copy is damaged behind byte {frame.at:,}"
+            if sha256(frames.unpacked(frame)).hexdigest() != frame.sha256:
+                return f"the bytes from {frame.offset:,} on are not what was kept"
+            done(frame.length)
+        if not file.frames and not os.path.exists(copy):
+            return "the copy is gone"
+    except Unreadable as error:
+        return str(error)
+    return ""
+
+
+def _on_disk(index: Index, file: File) -> str:
+    """Compare with the file on disk, if that should still be what was kept."""
+    seen = file.seen
+    if index.latest(file.path) is not file or seen is None or seen.size != file.size:
+        return ""
+    try:
+        status = os.stat(file.path)
+        if (status.st_size, status.st_mtime_ns, status.st_ino) != (
+            seen.size,
+            seen.mtime_ns,
+            seen.inode,
+        ):
+            return ""
+        with FileSource(file.path) as source:
+            for frame in file.frames:
+                if sha256(source.read(frame.offset, frame.length)).hexdigest() != frame.sha256:
+                    return (
+                        f"the file on disk differs from byte {frame.offset:,} on; "
+                        "`steno archive --full` keeps it as it is now"
+                    )
+    except OSError:
+        # Gone, or not to be read: there is nothing to compare with.
+        return ""
+    return ""

@@ -1,0 +1,30 @@
+"""A folder of sessions, and an index of it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from steno.demo.write import write_demo
+from steno.index.home import Home
+from steno.index.sync import sync
+
+
+@pytest.fixture(scope="session")
+def demo_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's sessions; not to be changed."""
+    root = tmp_path_factory.mktemp("sessions")
+    write_demo(str(root))
+    return root
+
+
+@pytest.fixture
+def make_index(tmp_path: Path) -> Callable[[Path], Home]:
+    """Make an index of a folder."""
+
+    def make(root: Path, name: str = "index") -> Home:
+        home = Home(str(tmp_path / name), (str(root),))
+        sync(home)
+        return home
+
+    return make
