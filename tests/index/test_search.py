@@ -1,6 +1,7 @@
 """What was said is found: by word, by part, by who said it, where and when."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from tests.builders import session, text, tool
@@ -9,6 +10,7 @@ from tests.index.searching import Searched, harbour, ledger, prompts, write
 from steno.errors import BadRequest
 from steno.index.search.finder import Order
 from steno.index.search.grouping import groups_of
+from steno.index.search.language import parse
 from steno.index.search.reader import Reader
 
 
@@ -331,3 +333,12 @@ def test_damaged_lines_are_searched_as_far_as_they_can_be_read(tmp_path: Path) -
     for word in ("herons", "ferries"):
         (hit,) = searched.hits(word)
         assert (hit.marked, hit.text.lost) == ([word], "")
+
+
+@pytest.mark.parametrize("order", get_args(Order))
+def test_the_first_hits_are_the_first_of_all(two: Searched, order: Order) -> None:
+    for query in ("the", "lighthouse", "in:output a", '"the relay"', "the -lighthouse"):
+        everything = two.finder.find(parse(query), order).messages
+        for first in (1, 2, 5, 1000):
+            found = two.finder.find(parse(query), order, first=first).messages
+            assert found == everything[:first], (query, first)

@@ -2,13 +2,13 @@
 
 import os
 import sys
-from typing import Final, Self
+from typing import Self
 
 from steno.errors import Busy
+from steno.store.disk import open_private
+from steno.store.scratch import unwritable
 
 __all__ = ["Lock"]
-
-_FLAGS: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
 
 
 class Lock:
@@ -24,20 +24,24 @@ class Lock:
 
         Raises:
             Busy: another process holds it, and we were not to wait.
-            OSError: the file cannot be made.
+            Unwritable: the file cannot be made, or the system has no locks there.
         """
-        self._descriptor = os.open(self._path, _FLAGS, 0o600)
         try:
-            _take(self._descriptor, wait=self._waits)
+            self._descriptor = open_private(self._path, os.O_RDWR | os.O_CREAT)
+            taken = _take(self._descriptor, wait=self._waits)
         except OSError as error:
             self._close()
-            raise Busy(f"another steno is at work on {os.path.dirname(self._path)}") from error
+            raise unwritable(self._path, error) from error
+        if not taken:
+            self._close()
+            raise Busy(f"another steno is at work on {os.path.dirname(self._path)}")
         return self
 
     def __exit__(self, *_: object) -> None:
         self._close()
 
     def _close(self) -> None:
+        # The system takes the lock back with the file.
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -45,7 +49,7 @@ class Lock:
 
 if sys.platform == "win32":
 
-    def _take(descriptor: int, *, wait: bool) -> None:
+    def _take(descriptor: int, *, wait: bool) -> bool:
         import msvcrt
 
         while True:
@@ -53,14 +57,18 @@ if sys.platform == "win32":
                 msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
             except OSError:
                 # It gives up after ten seconds; who waits does not.
-                if wait:
-                    continue
-                raise
-            return
+                if not wait:
+                    return False
+            else:
+                return True
 
 else:
 
-    def _take(descriptor: int, *, wait: bool) -> None:
+    def _take(descriptor: int, *, wait: bool) -> bool:
         import fcntl
 
-        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

@@ -28,6 +28,7 @@ Order = Literal["newest", "oldest", "rank"]
 _Forms = tuple[Form, ...]
 _MOST_WORDS: Final = 64
 _SAID: Final = 20
+_PARTS: Final = 4
 
 
 class Wanted(msgspec.Struct):
@@ -85,8 +86,15 @@ class Finder:
         known = self._connection.execute(statement).fetchone()[0]
         return bool(known) and not self._searcher.num_docs
 
-    def find(self, query: Query, order: Order = "newest", *, alone: bool = True) -> Found:
-        """Return the messages that have what a query asks for.
+    def find(
+        self,
+        query: Query,
+        order: Order = "newest",
+        *,
+        alone: bool = True,
+        first: int | None = None,
+    ) -> Found:
+        """Return the messages that have what a query asks for, or the `first` so many of them.
 
         `alone`: nothing else is asked for, so a query must want something.
 
@@ -99,7 +107,7 @@ class Finder:
         if scope.empty:
             return Found([], wanted, scope)
         try:
-            messages = self._run(wanted, scope, order)
+            messages = self._run(wanted, scope, order, first)
         except ValueError as error:
             raise _too_much(error) from error
         if messages or not wanted.groups:
@@ -108,7 +116,7 @@ class Finder:
         if wider.groups == wanted.groups:
             return Found([], wanted, scope)
         try:
-            messages = self._run(wider, scope, order)
+            messages = self._run(wider, scope, order, first)
         except ValueError:
             # So many words have it inside that it says nothing.
             messages = []
@@ -149,7 +157,9 @@ class Finder:
 
     # The index
 
-    def _run(self, wanted: Wanted, scope: Scope, order: Order) -> list[int]:
+    def _run(
+        self, wanted: Wanted, scope: Scope, order: Order, first: int | None = None
+    ) -> list[int]:
         from tantivy import Occur, Query
 
         limits = [*scope.clauses(self._schema), *self._unfinished()]
@@ -157,12 +167,14 @@ class Finder:
         unwanted = [self._any(forms) for forms in wanted.unwanted]
         clauses = [(Occur.Must, each) for each in groups or [Query.all_query()]]
         clauses += [(Occur.MustNot, each) for each in unwanted]
-        found = self._ask([*clauses, *limits], order)
-        if len(groups) + len(unwanted) > 1:
+        joins = len(groups) + len(unwanted) > 1
+        picks = scope.messages is not None or bool(scope.no_messages)
+        # Where some fall away or are put in between, the first ones are known only at the end.
+        most = None if joins or picks else first
+        found = self._ask([*clauses, *limits], order, most)
+        if joins:
             self._join(found, groups, unwanted, limits, order)
-        if scope.messages is not None or scope.no_messages:
-            return [message for message in found if scope.takes(message)]
-        return list(found)
+        return [message for message in found if not picks or scope.takes(message)][:first]
 
     def _unfinished(self) -> "list[tuple[tantivy.Occur, tantivy.Query]]":
         """Leave out what a sync is just adding, or had added when it was cut off."""
@@ -180,13 +192,17 @@ class Finder:
         return Query.boolean_query([(Occur.Should, query) for query in queries])
 
     def _ask(
-        self, clauses: "list[tuple[tantivy.Occur, tantivy.Query]]", order: Order
+        self,
+        clauses: "list[tuple[tantivy.Occur, tantivy.Query]]",
+        order: Order,
+        first: int | None = None,
     ) -> dict[int, float]:
         """Return messages and what they are ordered by, in order."""
         import tantivy
 
         query = tantivy.Query.boolean_query(clauses)
-        most = max(1, self._searcher.num_docs)
+        # A message may have several parts, each of which is found.
+        most = max(1, self._searcher.num_docs) if first is None else first * _PARTS
         if order == "rank":
             hits = self._searcher.search(query, most, count=False).hits
         else:

@@ -17,17 +17,17 @@ import msgspec
 
 from steno.errors import NotFound, Unreadable
 from steno.store.archive.catalogue import Catalogue, Entry, entry_of, folder_name
-from steno.store.archive.disk import make_folder
 from steno.store.archive.gather import Group, Names, group_of, groups
 from steno.store.archive.index import INDEX, File, Index, read_index
 from steno.store.archive.keep import Change, Keeper
-from steno.store.archive.lock import Lock
 from steno.store.archive.opened import ARCHIVE, CATALOGUE, SESSIONS
 from steno.store.archive.source import ArchiveSource
 from steno.store.clock import now
 from steno.store.config import ARCHIVE_LEVEL, read_config
 from steno.store.discover import Discovery
+from steno.store.disk import make_folder
 from steno.store.found import Found, Problem, problem_of
+from steno.store.lock import Lock
 from steno.store.places import config_dir, steno_home
 from steno.store.scratch import unwritable
 
@@ -101,6 +101,8 @@ class Archive:
 
     def __init__(self, home: str | None = None, level: int | None = None) -> None:
         self.folder = os.path.join(steno_home() if home is None else home, ARCHIVE)
+        self.lock = os.path.join(self.folder, "lock")
+        """The file that whoever writes has to hold."""
         self._level = level
         self._catalogue: Catalogue | None = None
 
@@ -193,7 +195,7 @@ class Archive:
             make_folder(os.path.join(self.folder, SESSIONS))
         except OSError as error:
             raise unwritable(self.folder, error) from error
-        with Lock(self.folder):
+        with Lock(self.lock):
             return self._keep(found, done or _ignore, full=full)
 
     def _keep(self, group: Group, done: Done, *, full: bool) -> Kept:
@@ -231,7 +233,7 @@ class Archive:
             Unwritable: that cannot be done.
         """
         if os.path.exists(os.path.join(self.folder, CATALOGUE[-1])):
-            with Lock(self.folder):
+            with Lock(self.lock):
                 self.catalogue.tidy()
 
     # Proving, and putting back
@@ -276,7 +278,7 @@ class Archive:
             Unwritable: that cannot be done, or not all of it.
         """
         folder = self.folder_of(entry)
-        with Lock(self.folder):
+        with Lock(self.lock):
             try:
                 # The journal last: as long as it is there, the rest can be found.
                 for name in sorted(os.listdir(folder), key=INDEX.__eq__):

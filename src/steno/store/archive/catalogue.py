@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 
-from steno.store.archive.disk import append, open_private, read_all
 from steno.store.archive.index import Index, decode_line, encode_line, path_of, said_path
 from steno.store.archive.opened import CATALOGUE
+from steno.store.disk import append, open_private, read_all
 from steno.store.scratch import Scratch, sweep, unreadable, unwritable
 
 __all__ = ["Catalogue", "Entry", "entry_of", "folder_name", "read_entries"]

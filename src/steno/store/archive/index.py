@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 
-from steno.store.archive.disk import read_all
+from steno.store.disk import read_all
 from steno.store.scratch import unreadable
 
 __all__ = [

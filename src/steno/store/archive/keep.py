@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from steno.errors import StenoError, Unreadable
-from steno.store.archive.disk import append, flush_folder, make_folder, open_private
 from steno.store.archive.index import (
     INDEX,
     File,
@@ -31,6 +30,7 @@ from steno.store.archive.index import (
     said_path,
 )
 from steno.store.clock import now
+from steno.store.disk import append, flush_folder, make_folder, open_private
 from steno.store.found import Found
 from steno.store.read import FileSource
 from steno.store.scratch import unreadable, unwritable

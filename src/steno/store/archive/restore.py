@@ -8,11 +8,11 @@ from typing import Literal
 import msgspec
 
 from steno.errors import NotFound, Unreadable, Unwritable
-from steno.store.archive.disk import make_folder
 from steno.store.archive.index import File, Index
 from steno.store.archive.keep import frame_digests
 from steno.store.archive.source import Frames
 from steno.store.discover import config_of
+from steno.store.disk import make_folder
 from steno.store.read import FileSource
 from steno.store.replace import keep_new
 from steno.store.scratch import Scratch, unwritable

@@ -10,11 +10,11 @@ import msgspec
 
 from steno.errors import Unreadable
 from steno.store.archive.catalogue import entry_of
-from steno.store.archive.disk import make_folder
 from steno.store.archive.index import File, Index, read_index
-from steno.store.archive.lock import Lock
 from steno.store.archive.opened import SESSIONS
 from steno.store.archive.source import Frames
+from steno.store.disk import make_folder
+from steno.store.lock import Lock
 from steno.store.read import FileSource
 from steno.store.scratch import unreadable
 
@@ -67,7 +67,7 @@ def _list_again(archive: "Archive", folder: str) -> Iterator[Failure]:
             yield Failure("", folder, "it does not say whose it is")
         return
     make_folder(archive.folder)
-    with Lock(archive.folder):
+    with Lock(archive.lock):
         archive.catalogue.add(entry)
 
 
