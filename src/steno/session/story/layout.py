@@ -4,6 +4,7 @@ A client leaves out what it cannot use: lines that stand behind damage, messages
 dialects. A story keeps them all.
 """
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from steno.session.nodes import Node
@@ -26,17 +27,20 @@ def take_all(transcript: Transcript) -> Loaded:
     """Return every record with an id; of records with one id the last."""
     loaded = Loaded()
     loaded.nodes.update(transcript.by_uuid)
-    for node in transcript.nodes:
-        if node.type == "last-prompt":
-            envelope = transcript.record(node).envelope
-            loaded.marker = Marker(envelope.leaf_uuid, bool(envelope.explicit))
-        elif _speaks(node) and loaded.nodes.get(node.uuid) is node:
-            loaded.newest = node
-            if loaded.marker is not None:
-                loaded.marker.stale = True
-            if node.is_boundary:
-                loaded.marker = None
+    # From the end on, as only the last of each counts.
+    loaded.newest = next(_spoken(loaded, reversed(transcript.nodes)), None)
+    mark = next((node for node in reversed(transcript.nodes) if node.type == "last-prompt"), None)
+    if mark is not None:
+        later = list(_spoken(loaded, transcript.nodes[mark.index + 1 :]))
+        if not any(node.is_boundary for node in later):
+            envelope = transcript.record(mark).envelope
+            loaded.marker = Marker(envelope.leaf_uuid, bool(envelope.explicit), bool(later))
     return loaded
+
+
+def _spoken(loaded: Loaded, nodes: Iterable[Node]) -> Iterator[Node]:
+    """Yield what was said, of records with one id the last."""
+    return (node for node in nodes if _speaks(node) and loaded.nodes.get(node.uuid) is node)
 
 
 def _speaks(node: Node) -> bool:
