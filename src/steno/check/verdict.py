@@ -121,7 +121,7 @@ class _Case:
         self.evidence = evidence
         self.replay = evidence.transcript.source.size <= replayed
         self.misnamed = misnamed(evidence)
-        self.taken: dict[int, tuple[set[str | int], Pairs]] = {}
+        self.taken: dict[int, tuple[set[int], Pairs]] = {}
         graph = evidence.graph
         nameless = (
             node
@@ -173,9 +173,10 @@ class _Case:
         if id(chain) not in self.taken:
             graph = self.evidence.graph
             pairs = graph.pairs if chain == graph.conversation else pair_up(chain)
-            self.taken[id(chain)] = {node.uuid or node.index for node in chain}, pairs
-        names, pairs = self.taken[id(chain)]
-        lost = {node.index for node in self.there if (node.uuid or node.index) not in names}
+            names = {node.uuid or node.index for node in chain}
+            lost = {node.index for node in self.there if (node.uuid or node.index) not in names}
+            self.taken[id(chain)] = lost, pairs
+        lost, pairs = self.taken[id(chain)]
         if pairs.sound:
             return lost
         return lost | (_dropped(client, pairs) & {node.index for node in self.there})

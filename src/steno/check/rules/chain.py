@@ -225,6 +225,8 @@ def _look_at_the_beginning(evidence: Evidence) -> None:
 def _look_at_lost(evidence: Evidence) -> None:
     graph = evidence.graph
     reading = graph.readings.of(LATEST)
+    if reading.chain == graph.conversation and not graph.unreachable:
+        return
     reached = {node.index for node in reading.chain or ()}
     if all(node.index in reached for node in (*graph.messages, *graph.unreachable)):
         return
