@@ -37,7 +37,8 @@ FAMILIES: Final[tuple[ModuleType, ...]] = (
 )
 """The modules of rules. Each has RULES, and any of
 
-    on_record(seen, findings)        for every record, or those whose type is in `TYPES`
+    on_record(seen, findings)        for every record, or those that the module `wants`
+    wants(kind, shape)               whether it does; the shape is known of plain lines only
     on_odd(seen, findings)           for records on lines that may have a flaw
     on_gap(gap, place, findings)     for bytes that are no record
     look(evidence)                   once, when all was read
@@ -55,7 +56,7 @@ def _having(name: str) -> tuple[int, ...]:
 
 _WATCHES: Final[tuple[Any, ...]] = tuple(getattr(each, "Watch", each) for each in FAMILIES)
 """What looks at one file for each family: its watch, or the module itself."""
-_ON_RECORD: Final = tuple((at, getattr(_WATCHES[at], "TYPES", None)) for at in _having("on_record"))
+_ON_RECORD: Final = tuple((at, getattr(FAMILIES[at], "wants", None)) for at in _having("on_record"))
 _ON_ODD: Final = _having("on_odd")
 _ON_GAP: Final = _having("on_gap")
 _LOOKING: Final = _having("look")
@@ -71,7 +72,7 @@ def check(
     """Look at one file with every rule; the result's `findings` say what is wrong."""
     watching = [each() if isinstance(each, type) else each for each in _WATCHES]
     watchers = Watchers(
-        tuple((watching[at].on_record, types) for at, types in _ON_RECORD),
+        tuple((watching[at].on_record, wants) for at, wants in _ON_RECORD),
         tuple(watching[at].on_odd for at in _ON_ODD),
         tuple(watching[at].on_gap for at in _ON_GAP),
     )

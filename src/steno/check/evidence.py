@@ -2,25 +2,26 @@
 
 from array import array
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 import msgspec
 
 from steno.check.findings import Findings, Place, Rule
 from steno.check.graph import Graph
-from steno.check.plain import Batch, decode_any, read_plain, shape_of
+from steno.check.plain import Batch, Shape, decode_any, read_plain, shape_of
 from steno.check.seen import Seen
 from steno.format.lines import LINE_CAP, read_line
 from steno.format.records import Gap, Piece
 from steno.format.source import Source
 from steno.format.spans import Span
+from steno.format.values import as_object
 from steno.session.nodes import Node, node_of
 from steno.session.transcript import Transcript
 
 __all__ = ["AgentNote", "Evidence", "Watchers", "gather_evidence"]
 
-_KINDS_KEPT: Final = 1_024
+_SHAPES_KEPT: Final = 1_024
 
 
 class AgentNote(msgspec.Struct, frozen=True):
@@ -69,20 +70,29 @@ class Evidence:
 
 OnRecord = Callable[[Seen, Findings], None]
 OnGap = Callable[[Gap, Place, Findings], None]
+Wants = Callable[[str, Shape | None], bool]
+"""Whether to look at records of a type; of plain lines the shape is known as well."""
 
 
 class Watchers(msgspec.Struct, frozen=True):
     """What looks at a file while it is read."""
 
-    on_record: tuple[tuple[OnRecord, frozenset[str] | None], ...] = ()
-    """With the types of records that each looks at; None for all of them."""
+    on_record: tuple[tuple[OnRecord, Wants | None], ...] = ()
+    """With what says which records each looks at; None for all of them."""
     on_odd: tuple[OnRecord, ...] = ()
     """For records on lines that may have a flaw."""
     on_gap: tuple[OnGap, ...] = ()
 
-    def of(self, kind: str) -> tuple[OnRecord, ...]:
-        """Return what looks at records of one type."""
-        return tuple(look for look, types in self.on_record if types is None or kind in types)
+    def of(self, kind: str, shape: Shape | None) -> tuple[OnRecord, ...]:
+        """Return what looks at records of one type, and shape where that is known."""
+        chosen = _chosen(tuple([wants for _, wants in self.on_record]), kind, shape)
+        return tuple([self.on_record[at][0] for at in chosen])
+
+
+@lru_cache(maxsize=4_096)
+def _chosen(every: tuple[Wants | None, ...], kind: str, shape: Shape | None) -> tuple[int, ...]:
+    """Return the places of those that look at such records: asked once, not for every file."""
+    return tuple(at for at, wants in enumerate(every) if wants is None or wants(kind, shape))
 
 
 def gather_evidence(
@@ -139,8 +149,11 @@ class _Reading:
                 )
                 nodes.append(node)
                 lines.append(self._line)
-                seen = Seen(node, self._line, fields, shape, stretch)
-                for look in looks[shape.kind]:
+                message = fields.get("message")
+                if message.__class__ is not dict:
+                    message = None
+                seen = Seen(node, self._line, fields, shape, message, stretch)
+                for look in looks[shape]:
                     look(seen, findings)
                 self._line += ended
             else:
@@ -161,24 +174,25 @@ class _Reading:
         fields = decode_any(piece)
         node = evidence.transcript.take(piece)
         evidence.lines.append(self._line)
-        seen = Seen(node, self._line, fields, shape_of(fields), piece)
-        for look in (*self._watchers.on_odd, *self._looks[node.type]):
+        message = as_object(fields.get("message"))
+        seen = Seen(node, self._line, fields, shape_of(fields), message, piece)
+        for look in (*self._watchers.on_odd, *self._watchers.of(node.type, None)):
             look(seen, findings)
         self._line += node.ends_line
 
 
-class _Table(dict[str, tuple[OnRecord, ...]]):
-    """What looks at records, by their type; filled as types are met."""
+class _Table(dict[Shape, tuple[OnRecord, ...]]):
+    """What looks at the records of plain lines, by their shape; filled as shapes are met."""
 
     def __init__(self, watchers: Watchers) -> None:
         super().__init__()
         self._watchers = watchers
 
-    def __missing__(self, kind: str) -> tuple[OnRecord, ...]:
-        found = self._watchers.of(kind)
-        # Types are anybody's words: a file may have any number of them.
-        if len(self) < _KINDS_KEPT:
-            self[kind] = found
+    def __missing__(self, shape: Shape) -> tuple[OnRecord, ...]:
+        found = self._watchers.of(shape.kind, shape)
+        # Names are anybody's words: a file may have any number of shapes.
+        if len(self) < _SHAPES_KEPT:
+            self[shape] = found
         return found
 
 

@@ -131,8 +131,12 @@ class Shape:
     def _is_usual(self) -> bool:
         """Whether a message is an object, and any other record of no dialect."""
         if self.kind in ROLES:
-            return ("message", dict) in zip(self.names, self.types, strict=True)
+            return self.has("message", dict)
         return not adapted_role(Envelope(type=self.kind, subtype=self.subtype))
+
+    def has(self, name: str, kind: type) -> bool:
+        """Whether there is a field of that name and type."""
+        return (name, kind) in zip(self.names, self.types, strict=True)
 
 
 def shape_of(fields: dict[str, Any]) -> Shape:

@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+import msgspec
+
 from steno.check.findings import Place
 from steno.check.plain import Shape
 from steno.format.dialects import Dialect
@@ -17,36 +19,31 @@ _INNER: Final = {"attachment": "attachment", "progress": "data"}
 _CALLS: Final = frozenset(("tool_use", "server_tool_use"))
 
 
-class Seen:
+class Seen(msgspec.Struct, eq=False, gc=False):
     """One record, the only time its body is at hand for free.
 
     Of a plain line it has the fields; its record is made when it is first asked for, which costs
     more than all the rest.
     """
 
-    __slots__ = ("_held", "fields", "line", "message", "node", "shape")
-
-    def __init__(
-        self, node: Node, line: int, fields: dict[str, Any], shape: Shape, held: Record | Stretch
-    ) -> None:
-        self.node = node
-        self.line = line
-        self.fields = fields
-        self.shape = shape
-        message = fields.get("message")
-        self.message: dict[str, Any] | None = message if message.__class__ is dict else None
-        """The message in it, if it has one that is an object."""
-        self._held = held
+    node: Node
+    line: int
+    fields: dict[str, Any]
+    shape: Shape
+    message: dict[str, Any] | None
+    """The message in it, if it has one that is an object."""
+    held: Record | Stretch
+    """Its record, or the lines that its own is one of."""
 
     @property
     def record(self) -> Record:
         """The record itself."""
-        held = self._held
+        held = self.held
         if isinstance(held, Stretch):
             start = self.node.offset - held.offset
             line = held.data[start : start + self.node.length - held.ended]
             ending = b"\n" if held.ended else b""
-            held = self._held = Record(line, self.node.offset, ending, decode_envelope(line))
+            held = self.held = Record(line, self.node.offset, ending, decode_envelope(line))
         return held
 
     @property
@@ -71,7 +68,7 @@ class Seen:
 
     @property
     def _is_plain(self) -> bool:
-        return isinstance(self._held, Stretch)
+        return isinstance(self.held, Stretch)
 
     def _plain_kind(self) -> str:
         """Return what a plain line is called; nothing where that takes a closer look."""

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from steno.check.alike import are_uuids
 from steno.check.copies import collides, says_the_same
 from steno.check.evidence import Evidence
 from steno.check.findings import Place, Rule
@@ -94,7 +95,7 @@ RULES: Final[tuple[Rule, ...]] = (
 def look(evidence: Evidence) -> None:
     """Compare ids within the file, and with its name."""
     _look_at_repeats(evidence)
-    if not all(map(is_uuid, evidence.graph.by_uuid)):
+    if not are_uuids(list(evidence.graph.by_uuid)):
         odd = [node for node in evidence.graph.members if not is_uuid(node.uuid or "")]
         many = f" and {len(odd) - 1:,} more are no UUIDs" if len(odd) > 1 else " is no UUID"
         evidence.note(BAD_UUID, odd[0], f"the id {odd[0].uuid!r}{many}")

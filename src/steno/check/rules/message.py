@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from steno.check.evidence import Evidence
 from steno.check.findings import Findings, Place, Rule
+from steno.check.plain import Shape
 from steno.check.responses import misnamed, nameless
 from steno.check.seen import Seen
 from steno.format.values import as_list, as_object, shown
@@ -11,7 +12,7 @@ from steno.session.nodes import ROLES
 from steno.session.resume.images import MANY_IMAGES, MAX_SIDE_OF_MANY, image_flaw
 from steno.session.resume.rules import KNOWN_BLOCKS
 
-__all__ = ["RULES", "Watch"]
+__all__ = ["RULES", "Watch", "wants"]
 
 _EMPTY_TEXT: Final = Rule(
     "message.empty-text",
@@ -126,10 +127,13 @@ _REASONING: Final = 1
 _SUBSTANCE: Final = 2
 
 
+def wants(kind: str, _shape: Shape | None) -> bool:
+    """Say whether such a record is a message."""
+    return kind in ROLES
+
+
 class Watch:
     """Looks into every message of one file."""
-
-    TYPES: Final = ROLES
 
     def __init__(self) -> None:
         self._nameless: list[tuple[Place, int]] = []
@@ -154,7 +158,11 @@ class Watch:
         plain = _plain_weight(content)
         if kind == "assistant":
             weight = plain or _weight(content)
-            self._follow_response(seen, weight)
+            # Nearly every line; the others are followed closer.
+            if weight == _SUBSTANCE and seen.node.message_id:
+                self._substantial.add(seen.node.message_id)
+            else:
+                self._follow_response(seen, weight)
             if weight == _NOTHING:
                 return
         if not plain:

@@ -5,12 +5,13 @@ from typing import Any, Final
 
 from steno.check.evidence import AgentNote, Evidence
 from steno.check.findings import Findings, Place, Rule
+from steno.check.plain import Shape
 from steno.check.rules.ids import is_agent_file
 from steno.check.seen import Seen
 from steno.format.spans import Span
 from steno.session.nodes import Node
 
-__all__ = ["RULES", "Watch"]
+__all__ = ["RULES", "Watch", "wants"]
 
 FLAG: Final = Rule(
     "sidechain.flag",
@@ -56,10 +57,13 @@ RULES: Final[tuple[Rule, ...]] = (FLAG, MISSING_FILE, ORPHAN_FILE, ALL)
 _START: Final = Place(1, Span(0, 0))
 
 
+def wants(kind: str, shape: Shape | None) -> bool:
+    """Say whether such a record may be a result with details, which name the sub-agent."""
+    return kind == "user" and (shape is None or shape.has("toolUseResult", dict))
+
+
 class Watch:
     """Looks for the marks of sub-agents in one file, and for the names of their files."""
-
-    TYPES: Final = frozenset(("user",))
 
     def __init__(self) -> None:
         self._named: list[tuple[Node, str]] = []

@@ -4,11 +4,15 @@ import re
 from datetime import timedelta
 from typing import Final
 
+from steno.check.alike import are_usual_times
+from steno.check.evidence import Evidence
 from steno.check.findings import Findings, Rule
+from steno.check.plain import Shape
 from steno.check.seen import Seen
 from steno.format.records import read_time
+from steno.session.nodes import ROLES, Node
 
-__all__ = ["RULES", "Watch"]
+__all__ = ["RULES", "look", "on_record", "wants"]
 
 _MISSING: Final = Rule(
     "time.missing",
@@ -49,45 +53,55 @@ _BACKWARDS: Final = Rule(
 )
 RULES: Final[tuple[Rule, ...]] = (_MISSING, _NUMBER, _NOT_ISO, _BACKWARDS)
 
-# What every client writes; two of these compare as texts like the moments they name.
-_USUAL: Final = re.compile(
-    r"[0-9]{4}-(0[1-9]|1[0-2])-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z"
-).fullmatch
 _ISO: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?(Z|[+-][0-9]{2}:?[0-9]{2})"
 ).fullmatch
 _TOLERANCE: Final = timedelta(seconds=60)
 
 
-class Watch:
-    """Looks at the time of every record of one file."""
+def wants(kind: str, shape: Shape | None) -> bool:
+    """Say whether the time of such a record is no text; texts are looked at all together."""
+    return shape is None or (kind in ROLES and not shape.has("timestamp", str))
 
-    def __init__(self) -> None:
-        self._before = ""
 
-    def on_record(self, seen: Seen, findings: Findings) -> None:
-        """Judge one record's time, alone and against the record before."""
-        node = seen.node
+def on_record(seen: Seen, findings: Findings) -> None:
+    """Judge the time of a message that has none, or one that is no text."""
+    node = seen.node
+    stamp = node.timestamp
+    if node.is_message and not isinstance(stamp, str) and seen.dialect == "claude":
+        rule = _MISSING if stamp is None else _NUMBER
+        message = rule.title if stamp is None else f"{rule.title}: {stamp}"
+        findings.defer(rule, seen.place, message, node.index)
+
+
+def look(evidence: Evidence) -> None:
+    """Judge all times that are texts, alone and against the record before."""
+    nodes = evidence.transcript.nodes
+    stamps = [node.timestamp for node in nodes if isinstance(node.timestamp, str)]
+    usual = are_usual_times(stamps)
+    if usual and stamps == sorted(stamps):
+        return
+    before = ""
+    for node in nodes:
         stamp = node.timestamp
-        if isinstance(stamp, str):
-            if stamp < self._before or not _USUAL(stamp):
-                self._judge(stamp, seen, findings)
-            elif node.uuid is not None:
-                self._before = stamp
-        elif node.is_message and seen.dialect == "claude":
-            rule = _MISSING if stamp is None else _NUMBER
-            message = rule.title if stamp is None else f"{rule.title}: {stamp}"
-            findings.defer(rule, seen.place, message, node.index)
+        if not isinstance(stamp, str):
+            continue
+        if stamp < before or not (usual or are_usual_times((stamp,))):
+            before = _judge(stamp, before, node, evidence)
+        elif node.uuid is not None:
+            before = stamp
 
-    def _judge(self, stamp: str, seen: Seen, findings: Findings) -> None:
-        time = read_time(stamp)
-        if time is None or not _ISO(stamp):
-            message = f"{_NOT_ISO.title}: {stamp:.40}"
-            findings.defer(_NOT_ISO, seen.place, message, seen.node.index)
-        if time is None or seen.node.uuid is None:
-            return
-        before = read_time(self._before)
-        self._before = time.isoformat(timespec="milliseconds")[:-6] + "Z"
-        if before is not None and before - time > _TOLERANCE:
-            back = int((before - time).total_seconds())
-            findings.add(_BACKWARDS, seen.place, f"the clock went back by {back:,} seconds")
+
+def _judge(stamp: str, before: str, node: Node, evidence: Evidence) -> str:
+    """Look closer at a time, and return what the next is to be held against."""
+    time = read_time(stamp)
+    if time is None or not _ISO(stamp):
+        message = f"{_NOT_ISO.title}: {stamp:.40}"
+        evidence.findings.defer(_NOT_ISO, evidence.place(node), message, node.index)
+    if time is None or node.uuid is None:
+        return before
+    earlier = read_time(before)
+    if earlier is not None and earlier - time > _TOLERANCE:
+        back = int((earlier - time).total_seconds())
+        evidence.note(_BACKWARDS, node, f"the clock went back by {back:,} seconds")
+    return time.isoformat(timespec="milliseconds")[:-6] + "Z"

@@ -5,9 +5,10 @@ from typing import Any, Final
 from steno.check.evidence import Evidence
 from steno.check.findings import Findings, Rule
 from steno.check.pairs import Block
+from steno.check.plain import Shape
 from steno.check.seen import Seen
 
-__all__ = ["RULES", "look", "on_record"]
+__all__ = ["RULES", "look", "on_record", "wants"]
 
 ORPHAN_RESULT: Final = Rule(
     "tools.orphan-result",
@@ -84,7 +85,11 @@ RULES: Final[tuple[Rule, ...]] = (
     INPUT,
     DUPLICATE_USE,
 )
-TYPES: Final = frozenset(("assistant",))
+
+
+def wants(kind: str, _shape: Shape | None) -> bool:
+    """Say whether such a record is an answer."""
+    return kind == "assistant"
 
 
 def on_record(seen: Seen, findings: Findings) -> None:

@@ -4,10 +4,11 @@ from operator import itemgetter
 from typing import Any, Final
 
 from steno.check.findings import Findings, Rule
+from steno.check.plain import Shape
 from steno.check.seen import Seen
 from steno.format.catalogue import version_key
 
-__all__ = ["RULES", "Watch"]
+__all__ = ["RULES", "Watch", "wants"]
 
 _PLACEHOLDER: Final = Rule(
     "usage.placeholder",
@@ -43,10 +44,13 @@ _INTEGER: Final = frozenset((int,))
 _SYNTHETIC: Final = "<synthetic>"
 
 
+def wants(kind: str, _shape: Shape | None) -> bool:
+    """Say whether such a record is an answer."""
+    return kind == "assistant"
+
+
 class Watch:
     """Follows the figures of one file's responses."""
-
-    TYPES: Final = frozenset(("assistant",))
 
     def __init__(self) -> None:
         self._figures: dict[str, tuple[int, ...]] = {}
