@@ -1,6 +1,8 @@
 """What an image is, told from the first bytes of its base64: kind, size, width and height."""
 
 import binascii
+from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -95,9 +97,29 @@ def decoded_size(data: str) -> int | None:
     if len(data) % 4 or not data.isascii():
         return None
     filling = len(data) - len(data.rstrip("="))
-    if filling > _MOST_FILLING or data.encode("ascii").translate(None, _BASE64) != b"=" * filling:
+    if filling > _MOST_FILLING or not _is_base64(data, len(data) - filling):
         return None
     return len(data) // 4 * 3 - filling
+
+
+def _is_base64(data: str, length: int) -> bool:
+    """Whether so many characters from the first on are of base64, with only filling behind them."""
+    find = _finder()
+    if find is None:
+        return len(data.encode("ascii").translate(None, _BASE64)) == len(data) - length
+    stray = find(data, _BASE64)
+    return stray in (-1, length)
+
+
+@cache
+def _finder() -> Callable[[str, bytes], int] | None:
+    """Return what finds the first byte that is none of some: many times faster than a table."""
+    try:
+        import stringzilla
+    except ImportError:
+        return None
+    library: Any = stringzilla
+    return library.find_first_not_of
 
 
 def read_header(data: str) -> ImageHeader | None:
