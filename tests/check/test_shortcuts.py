@@ -1,6 +1,6 @@
 """The short cuts of a check come to the same as the long way."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +9,21 @@ from tests.builders import VERSIONS
 from tests.check.damages import damages, story
 from tests.check.looked import NAME
 
+from steno.check.alike import are_usual_times
 from steno.check.checkup import check
 from steno.check.evidence import Watchers, gather_evidence
-from steno.check.findings import Findings
+from steno.check.findings import Finding, Findings
 from steno.check.graph import Graph
 from steno.check.pairs import pair_up
 from steno.check.readings import NEWEST, Readings
+from steno.check.rules import time
 from steno.check.seen import Seen
 from steno.format.source import BytesSource
-from steno.session.nodes import Node
+from steno.session.nodes import CONVERSATION, Node
 from steno.session.resume.replay import resumed_chain
-from steno.session.transcript import load
+from steno.session.resume.walk import Marker
+from steno.session.story.layout import take_all
+from steno.session.transcript import Transcript, load
 
 ODD = (
     b'{"type":"user","uuid":"a","message":{"role":"user","content":{"type":"tool_result"}}}',
@@ -35,6 +39,14 @@ ODD = (
     b'{"type":"human","uuid":"a","timestamp":1763184000000,"message":{"content":"x"}}',
     b'{"uuid":"a","subtype":null,"sessionId":"s","agentId":"","version":"2.1.0"}',
 )
+
+SAID = CONVERSATION | {
+    "human",
+    "tool_result",
+    "compact_prelude",
+    "compact_recap",
+    "compact_system",
+}
 
 
 def files(shared: Path) -> Iterator[bytes]:
@@ -99,6 +111,55 @@ def test_readings_of_a_graph_are_those_of_the_clients(shared: Path) -> None:
             chain = resumed_chain(transcript, client)
             assert (short.chain is None) is (chain is None)
             assert places(short.chain) == places(chain)
+
+
+def test_the_last_mark_and_message_are_those_of_reading_on(shared: Path) -> None:
+    for data in files(shared):
+        transcript = load(BytesSource(data))
+        loaded = take_all(transcript)
+        newest, marker = read_on(transcript)
+        assert loaded.newest is newest
+        assert loaded.marker == marker
+
+
+def read_on(transcript: Transcript) -> tuple[Node | None, Marker | None]:
+    newest: Node | None = None
+    marker: Marker | None = None
+    for node in transcript.nodes:
+        if node.type == "last-prompt":
+            envelope = transcript.record(node).envelope
+            marker = Marker(envelope.leaf_uuid, bool(envelope.explicit))
+        elif node.uuid and is_said(node) and transcript.by_uuid[node.uuid] is node:
+            newest = node
+            if marker is not None:
+                marker.stale = True
+            if node.is_boundary:
+                marker = None
+    return newest, marker
+
+
+def is_said(node: Node) -> bool:
+    return not node.sidechain and node.type in SAID
+
+
+def test_times_are_judged_the_same_one_by_one(
+    shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = [BytesSource(data) for data in files(shared)]
+    short = [judged_times(source) for source in sources]
+    monkeypatch.setattr("steno.check.rules.time.are_usual_times", one_by_one)
+    assert short == [judged_times(source) for source in sources]
+
+
+def judged_times(source: BytesSource) -> list[Finding]:
+    evidence = gather_evidence(source, name=NAME)
+    time.look(evidence)
+    evidence.findings.settle(())
+    return list(evidence.findings)
+
+
+def one_by_one(texts: Sequence[str]) -> bool:
+    return len(texts) == 1 and are_usual_times(texts)
 
 
 def places(chain: list[Node] | None) -> set[int]:

@@ -4,6 +4,8 @@ import base64
 import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.builders import Json, image, png
 
 from steno.session.resume.images import (
@@ -118,3 +120,20 @@ def test_an_image_that_the_api_refuses_is_said_why(given: Json | None, flaw: str
 
 def test_the_longer_side_comes_with_it() -> None:
     assert image_flaw(source(png_of(300, 2500))) == ("", 2500)
+
+
+BASE64 = st.text(st.sampled_from("Az09+/==?\n\0é"), max_size=12)
+
+
+@given(BASE64, st.integers(0, 70))
+def test_base64_is_told_the_same_without_the_library_that_is_fast(odd: str, before: int) -> None:
+    data = "A" * before + odd
+    fast = decoded_size(data)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("steno.session.resume.images._finder", lambda: None)
+        assert decoded_size(data) == fast
+
+
+@given(st.binary(max_size=200))
+def test_the_size_of_what_was_encoded_is_known(data: bytes) -> None:
+    assert decoded_size(encoded(data)) == len(data)
