@@ -127,10 +127,16 @@ def test_damage_is_one_line_for_each_file_and_code_1(steno: Steno, config: Write
     ran = steno("archive", "--verify")
     assert ran.code == 1
     assert ran.lines[0].startswith(f"✗ {path}: ")
-    assert len(ran.lines) == 2
+    assert len([line for line in ran.lines if line.startswith("✗")]) == 1
+    assert ran.lines[2].startswith("`steno archive --full` keeps it anew")
     told = steno("archive", "--verify", path.stem, "--json")
     assert told.code == 1
     assert told.json["failures"][0]["copy"] == str(copy)
+    assert "--full" in told.json["failures"][0]["hint"]
+    assert "1 file had been damaged in the archive" in steno("archive", "--full").out
+    assert steno("archive", "--verify").code == 0
+    assert steno("archive", "--full", "--json").json["healed"] == 0
+    assert len(steno("archive", "--list", path.stem, "--json").json[0]["contents"]) == 2
 
 
 def test_an_empty_archive_is_sound(steno: Steno) -> None:
@@ -209,6 +215,10 @@ def test_an_older_generation_can_be_had(steno: Steno, config: WriteConfig, tmp_p
         ("--restore", "x", "--to", " "),
         ("--verify", "--full"),
         ("--forget",),
+        ("--forget", "--all"),
+        ("--restore", "--all", "x"),
+        ("--restore", "--all", "--generation", "1"),
+        ("--all",),
         ("--force",),
     ],
 )
@@ -231,6 +241,63 @@ def test_what_was_kept_is_forgotten_only_when_told_to(steno: Steno, config: Writ
     assert steno("archive", "--forget", path.stem, "--force").code == 0
     assert not folder.exists()
     assert steno("ls", "--json").json == []
+
+
+def test_what_was_kept_is_found_when_its_whole_root_is_gone(
+    steno: Steno, config: WriteConfig, tmp_path: Path
+) -> None:
+    made = with_agent()
+    gone = tmp_path / "gone"
+    shutil.move(config(made), gone)
+    config(talk("another"))
+    assert steno("archive", "--root", gone).code == 0
+    shutil.rmtree(gone)
+    (told,) = steno("archive", "--list", "--json").json
+    for number, name in enumerate((told["id"], told["id"][:6], told["path"])):
+        there = tmp_path / f"there-{number}"
+        assert steno("archive", "--restore", name, "--to", there).code == 0
+        assert only(there).name == f"{made.session_id}.jsonl"
+    assert steno("archive", "--list", told["id"][:6]).code == 0
+    assert steno("archive", "--restore", "no such").code == 1
+
+
+def test_an_id_that_was_kept_from_two_places_is_told_apart_by_path(
+    steno: Steno, config: WriteConfig, tmp_path: Path
+) -> None:
+    made = talk()
+    folder = config(made)
+    for name in ("a", "b"):
+        shutil.copytree(folder, tmp_path / name)
+        steno("archive", "--root", tmp_path / name)
+        shutil.rmtree(tmp_path / name)
+    shutil.rmtree(folder)
+    ran = steno("archive", "--restore", made.session_id)
+    assert ran.code == 2
+    assert str(tmp_path / "a") in ran.err
+    path = next(each["path"] for each in steno("archive", "--list", "--json").json)
+    assert steno("archive", "--restore", path).code == 0
+    assert Path(path).exists()
+
+
+def test_all_that_is_gone_comes_back(steno: Steno, config: WriteConfig, tmp_path: Path) -> None:
+    folder = config(talk("one"), talk("two"), talk("three"))
+    steno("archive")
+    first, second, third = sorted(folder.glob("projects/*/*.jsonl"))
+    first.unlink()
+    second.unlink()
+    with third.open("ab") as file:
+        file.write(b'{"type":"user"}\n')
+    ran = steno("archive", "--restore")
+    assert ran.code == 2
+    assert "--all" in ran.err
+    assert "steno archive --list" in ran.err
+    ran = steno("archive", "--restore", "--all", "--json")
+    assert ran.code == 0
+    back = {each["path"] for each in ran.json if each["state"] == "written"}
+    assert back == {str(first), str(second)}
+    assert "Nothing to restore" in steno("archive", "--restore", "--all").out
+    assert steno("archive", "--restore", "--all", "--to", tmp_path / "there").code == 0
+    assert len(list((tmp_path / "there").glob("projects/*/*.jsonl"))) == 3
 
 
 # What is only in the archive

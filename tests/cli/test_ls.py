@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -275,3 +276,35 @@ def test_several_roots_are_listed_together(steno: Steno, tmp_path: Path) -> None
         (folder / "talk.jsonl").write_bytes(data)
     listed = steno("ls", "--json", "--root", tmp_path / "one", "--root", tmp_path / "two").json
     assert {each["title"] for each in listed} == {"From one", "From two"}
+
+
+def test_the_folders_of_the_config_file_are_listed_shown_and_followed(
+    steno: Steno, config: WriteConfig, tmp_path: Path
+) -> None:
+    made = session(seed="laptop").turn("Hi", "Ho").title("On the laptop")
+    shutil.move(config(made), tmp_path / "laptop")
+    home = Path(os.environ["STENO_HOME"])
+    home.mkdir(parents=True)
+    (home / "config.toml").write_text('[index]\nroots = ["laptop", "nowhere"]\n')
+    ran = steno("ls", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    assert [each["id"] for each in ran.json] == [made.session_id]
+    assert "On the laptop" in steno("show", made.session_id[:6]).out
+    assert "Ho" in steno("tail", "-n").out
+    assert "Ho" in steno("tail", "-n", "--all", "--since", "2020-01-01").out
+    (home / "config.toml").write_text('[index]\nroots = ["empty"]\n')
+    assert str(tmp_path / "empty") in steno("ls").out
+
+
+@pytest.mark.parametrize("call", [("ls",), ("show", "last"), ("tail", "-n"), ("archive",)])
+def test_a_broken_config_file_is_an_error_in_one_line(
+    steno: Steno, config: WriteConfig, call: tuple[str, ...]
+) -> None:
+    config(session().turn("Hi", "Ho"))
+    home = Path(os.environ["STENO_HOME"])
+    home.mkdir(parents=True)
+    (home / "config.toml").write_text("[index]\nroots = 7\n")
+    ran = steno(*call)
+    assert ran.code == 2
+    assert "config.toml, line 2" in ran.err
+    assert len(ran.err.splitlines()) == 1

@@ -1,5 +1,6 @@
 """`steno search`: what was found, where, how often, and a way in."""
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,10 @@ from tests.cli.conftest import Steno
 from tests.conftest import WriteConfig
 from tests.index.searching import harbour, ledger, prompts
 
+from steno.cli.hits import at
+from steno.index.search.grouping import Group
+from steno.index.search.reader import Text
+from steno.index.state import SHIFT
 from steno.safe.terminal import width
 
 
@@ -103,6 +108,9 @@ def test_nothing_found_is_said_and_exits_with_1(steno: Steno) -> None:
     ran = steno("search", "tool:Nope", "relay")
     assert ran.code == 1
     assert "no tool fits 'Nope'; there are Bash, Edit, Read" in ran.out
+    ran = steno("search", "tool:" + "x" * 30, "relay", "--width", 40)
+    assert "".join(ran.out.split()).endswith("thereareBash,Edit,Read.")
+    assert all(width(line) <= 40 for line in ran.lines)
     ran = steno("search", "colour:red")
     assert ran.lines[1].startswith("colour: is no filter. There are project, tool, file,")
 
@@ -155,6 +163,7 @@ def test_programs_get_every_hit_with_its_place(steno: Steno, two: Path) -> None:
         "highlights": [[24, 29]],
         "lost": None,
         "archived": False,
+        "complete": True,
     }
     assert hit["time"].startswith("2026-11-02T09:00:")
 
@@ -172,7 +181,7 @@ def test_sessions_and_counts_alone(steno: Steno) -> None:
         ledger().session_id[:4],
     ]
     counted = steno("search", "lighthouse", "--count", "--json").json
-    assert counted == {"hits": 5, "sessions": 2, "wide": False}
+    assert counted == {"hits": 5, "sessions": 2, "wide": False, "complete": True}
     assert steno("search", "cormorant", "--count").out == "0\n"
 
 
@@ -212,6 +221,83 @@ def test_a_pattern_without_end_comes_to_an_end(steno: Steno, config: WriteConfig
     ran = steno("search", "--regex", "^(a+)+$|aa$", "--count")
     assert ran.out == "1\n"
     assert "1 text took the pattern too long" in ran.err
+
+
+@pytest.mark.timeout(60)
+def test_a_pattern_comes_to_an_end_also_where_it_is_shown(
+    steno: Steno, config: WriteConfig
+) -> None:
+    blocks = [text("aaa"), text("a" * 60 + "!")]
+    config(session(seed="both").user(blocks).done())
+    ran = steno("search", "--regex", "^(a+)+$")
+    assert ran.code == 0
+    assert ran.lines[-1].split()[-2:] == ["prompt", "aaa"]
+    assert ran.err == "steno: 1 text took the pattern too long, was skipped\n"
+
+
+def test_a_sync_at_work_is_said_to_people_and_to_programs(steno: Steno, two: Path) -> None:
+    from steno.store.lock import Lock
+
+    assert steno("search", "relay", "--count").err == ""
+    (folder,) = (two.parent / "steno").glob("index/*")
+    with Lock(str(folder / "sync.lock")):
+        for options in ((), ("--count",), ("--json",), ("--sessions",), ("--audit",)):
+            words = () if "--audit" in options else ("relay",)
+            assert "a sync is at work" in steno("search", *words, *options).err, options
+        assert steno("search", "relay", "--count", "--json").json["complete"] is False
+        assert steno("search", "--audit", "--json").json["complete"] is False
+        for options in ((), ("--sessions",)):
+            told = steno("search", "relay", "--json", *options).json
+            assert {each["complete"] for each in told} == {False}
+
+
+def test_a_file_that_is_not_called_by_its_id_is_named_as_in_a_listing(
+    steno: Steno, two: Path
+) -> None:
+    (path,) = two.glob(f"projects/*/{harbour().session_id}.jsonl")
+    path = path.rename(path.with_name("it's my copy.jsonl"))
+    short = "it's"
+    assert any(line.startswith(f"  {short}  ") for line in steno("ls").lines)
+    ran = steno("search", "lanterns", "in:title")
+    assert ran.lines[2].startswith(f"{short}  Harbour lanterns")
+    command = shlex.split(ran.lines[3])
+    assert command[:3] == ["steno", "show", str(path)]
+    assert steno(*command[1:]).code == 0
+    assert short in steno("search", "lanterns", "--sessions").lines[1]
+    path.rename(path.with_name("copy-of-it.jsonl"))
+    ran = steno("search", "lanterns", "in:title")
+    assert ran.lines[2].startswith("copy  Harbour lanterns")
+    assert steno("show", "copy").code == 0
+    assert "steno show" not in ran.out
+
+
+def test_the_way_in_leads_to_the_copy_that_has_it(steno: Steno, two: Path) -> None:
+    (path,) = two.glob(f"projects/*/{harbour().session_id}.jsonl")
+    other = two / "projects" / "-another" / path.name
+    other.parent.mkdir()
+    other.write_bytes(path.read_bytes().replace(b"blink twice", b"blink, cormorant"))
+    command = shlex.split(steno("search", "cormorant").lines[3])
+    assert command[:3] == ["steno", "show", str(other)]
+    assert "cormorant" in steno(*command[1:]).out
+
+
+def test_a_sub_agent_without_its_session_has_a_way_in(steno: Steno, config: WriteConfig) -> None:
+    made = session(seed="agents").user("Look for birds.")
+    made.assistant(tool("Task", description="Birds", prompt="Count birds", subagent_type="Explore"))
+    made.agent(lambda agent: agent.assistant(thinking_of_gulls(), text("Seven."))).done()
+    (config(made) / made.file).unlink()
+    ran = steno("search", "gulls")
+    assert ran.lines[2].startswith(made.session_id[:8])
+    shown = steno(*shlex.split(ran.lines[3])[1:])
+    assert (shown.code, "Are gulls birds?" in shown.out) == (0, True)
+
+
+def test_a_command_to_copy_holds_nothing_but_the_command() -> None:
+    evil = "x;touch PWNED #"
+    group = Group("4f9d", agents={0: evil, 1: "-x", 2: "\x1b[31m"})
+    assert shlex.split(at(group, Text(7, 1, 1, None)) or "") == ["--agent", evil, "--at", "7"]
+    assert at(group, Text(1 << SHIFT, 1, 1, None)) == " --agent agent--x --at 0"
+    assert at(group, Text(2 << SHIFT, 1, 1, None)) is None
 
 
 @pytest.mark.usefixtures("two")
@@ -258,6 +344,21 @@ def test_an_audit_accounts_for_every_byte(steno: Steno, two: Path) -> None:
     told = steno("search", "--audit", "--json").json
     assert sum(told["bytes"].values()) == told["size"] == size
     assert [each["whole"] for each in told["by_file"]] == [True, True]
+
+
+@pytest.mark.usefixtures("two")
+@pytest.mark.parametrize("columns", [40, 56, 64, 80, 120])
+def test_an_audit_can_be_read_on_any_screen(steno: Steno, columns: int) -> None:
+    ran = steno("search", "--audit", "--width", columns)
+    assert all(width(line) <= columns for line in ran.lines)
+    assert "not words: keys," in ran.out
+    assert len(ran.lines) < 40
+
+
+def test_one_text_is_not_several(steno: Steno, config: WriteConfig) -> None:
+    config(session().user("One.").done())
+    ran = steno("search", "--audit")
+    assert ran.lines[-1] == "1 text in the index, as many as the files hold"
 
 
 def test_without_a_sync_only_what_is_known_is_found(steno: Steno, two: Path) -> None:

@@ -22,7 +22,7 @@ def test_it_says_what_it_read_and_then_that_nothing_is_new(
     config(session(seed="one").user("Why?").assistant("So."), session(seed="two").user("Who?"))
     ran = steno("sync")
     assert (ran.code, ran.err) == (0, "")
-    assert ran.out.startswith("2 files, 2 files read: ")
+    assert ran.out.startswith("2 files, 2 with news: ")
     assert steno("sync").out == "2 files, nothing new\n"
 
 
@@ -52,7 +52,7 @@ def test_folders_in_the_config_file_are_read_too(
     home = Path(os.environ["STENO_HOME"])
     home.mkdir(exist_ok=True)
     (home / "config.toml").write_text(f'[index]\nroots = ["{tmp_path}/laptop"]\n')
-    assert steno("sync").out.startswith("2 files, 2 files read")
+    assert steno("sync").out.startswith("2 files, 2 with news")
 
 
 @pytest.mark.parametrize("roots", ["7", '"here"', "[7]"])
@@ -77,7 +77,7 @@ def test_named_folders_have_an_index_of_their_own(
 def test_a_rebuild_reads_everything_again(steno: Steno, config: WriteConfig) -> None:
     config(session(seed="one").user("Why?"))
     steno("sync")
-    assert steno("sync", "--rebuild").out.startswith("1 file, 1 file read")
+    assert steno("sync", "--rebuild").out.startswith("1 file, 1 with news")
 
 
 def test_a_sync_archives_when_it_is_told_to(steno: Steno, config: WriteConfig) -> None:
@@ -111,12 +111,7 @@ def test_it_stays_and_reads_what_is_written(config: WriteConfig) -> None:
     assert stream is not None
 
     def report() -> dict[str, object]:
-        text = ""
-        while not text.endswith("}\n") or text.count("{") != text.count("}"):
-            line = stream.readline().decode()
-            assert line
-            text += line
-        return json.loads(text)
+        return json.loads(stream.readline())
 
     try:
         assert report()["read"] == 1
@@ -130,4 +125,12 @@ def test_it_stays_and_reads_what_is_written(config: WriteConfig) -> None:
     finally:
         process.send_signal(signal.SIGINT)
         stream.close()
-        process.wait()
+    assert process.wait() == 0
+
+
+def test_a_folder_of_the_config_file_that_is_not_there_is_said(steno: Steno) -> None:
+    home = Path(os.environ["STENO_HOME"])
+    home.mkdir(exist_ok=True)
+    (home / "config.toml").write_text('[index]\nroots = ["/not/here"]\n')
+    ran = steno("sync")
+    assert (ran.code, "cannot read /not/here" in ran.err) == (0, True)

@@ -11,6 +11,9 @@ import pytest
 from tests.cli.conftest import Steno
 from tests.report.made import MODEL, SESSION, answer, path_of, usage, write
 
+from steno.index.home import index_of
+from steno.store.lock import Lock
+
 
 @pytest.fixture
 def root() -> Path:
@@ -84,6 +87,35 @@ def test_no_line_is_wider_than_asked(steno: Steno, by: str, width: int) -> None:
     assert ran.code == 0
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--heat",),
+        ("--heat", "days"),
+        ("--limit", 1),
+        ("--by", "model", "--limit", 1),
+        ("--explain", "--by", "branch"),
+        ("--explain", "--by", "session", "--limit", 1),
+        ("--explain", "--limit", 0),
+    ],
+)
+def test_everything_fits_into_a_narrow_terminal(
+    steno: Steno, root: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[object, ...]
+) -> None:
+    other: dict[str, Any] = {"sessionId": SESSION.format(2), "gitBranch": "b" * 90}
+    figures = usage(10**14, server_tool_use={"web_search_requests": 3})
+    write(
+        path_of(root, 2),
+        answer("msg_" + "x" * 60, figures, number=1, version="2.1.30", stop_reason=None, **other),
+        answer("msg_8", usage(4), number=2, model="fern-" + "9" * 50, **other),
+        *(answer(f"m{n}", number=n, model="<synthetic>", **other) for n in range(10, 20)),
+    )
+    monkeypatch.setenv("COLUMNS", "40")
+    ran = steno("usage", *more)
+    assert ran.code == 0
+    assert max(map(len, ran.lines)) <= 40
+
+
 @pytest.mark.usefixtures("root")
 def test_sub_agents_count_for_the_session_and_can_be_seen_apart(steno: Steno) -> None:
     (row,) = steno("usage", "--by", "session", "--json").json["rows"]
@@ -117,6 +149,35 @@ def test_nothing_at_all_is_fine(steno: Steno) -> None:
 
 
 @pytest.mark.usefixtures("root")
+def test_while_another_sync_is_at_work_the_figures_are_said_to_be_incomplete(
+    steno: Steno,
+) -> None:
+    folder = Path(index_of(None).folder)
+    folder.mkdir(parents=True)
+    with Lock(str(folder / "sync.lock")):
+        first = steno("usage")
+        assert "another sync is at work" in first.err
+        assert "--no-index" in first.err
+        assert "asked" not in first.out
+        assert first.code == 1
+        told = steno("usage", "--json")
+        assert (told.json["complete"], told.json["rows"], told.code) == (False, [], 1)
+        assert steno("usage", "--since", "1d").out == first.out
+        assert "another sync" in steno("usage", "--csv").err
+        assert steno("usage", "--explain", "--json").json["complete"] is False
+        whole = steno("usage", "--json", "--no-index")
+        assert (whole.json["complete"], whole.err) == (True, "")
+        assert steno("usage", "--no-sync").out == first.out
+    done = steno("usage", "--json")
+    assert (done.json["complete"], done.err) == (True, "")
+    assert steno("usage", "--explain", "--json").json["complete"] is True
+    with Lock(str(folder / "sync.lock")):
+        later = steno("usage", "--json")
+    assert (later.json["complete"], later.json["totals"]["responses"]) == (False, 3)
+    assert (later.code, "not complete" in later.err) == (0, True)
+
+
+@pytest.mark.usefixtures("root")
 def test_heat_maps_are_drawn(steno: Steno) -> None:
     hours = steno("usage", "--heat")
     assert hours.lines[2].startswith(" Tue  ")
@@ -124,6 +185,41 @@ def test_heat_maps_are_drawn(steno: Steno) -> None:
     days = steno("usage", "--heat", "days")
     assert "Nov" in days.lines[0]
     assert sum(line.count("█") for line in days.lines[1:8]) == 2
+
+
+def test_one_dear_hour_does_not_hide_the_others(steno: Steno, root: Path) -> None:
+    hours = (9, 10, 11, 12, 13, 14, 15, 16)
+    for number, hour in enumerate(hours, 2):
+        figures = usage(10**8 if hour == 16 else 1000 * number)
+        stamp = f"2026-11-11T{hour:02}:00:00.000Z"
+        session = SESSION.format(number)
+        line = answer(f"msg_h{hour}", figures, timestamp=stamp, sessionId=session)
+        write(path_of(root, number), line)
+    wednesday = steno("usage", "--heat", "--since", "2026-11-11", "--until", "2026-11-11").lines[3]
+    shown = wednesday[6:54:2]
+    assert shown[9:17] == "░░▒▒▓▓██"
+    assert set(shown[:9] + shown[17:]) == {"·"}
+
+
+@pytest.mark.usefixtures("root")
+def test_a_heat_map_is_by_nothing_else(steno: Steno) -> None:
+    refused = steno("usage", "--heat", "--by", "model")
+    assert (refused.code, refused.out) == (2, "")
+    assert steno("usage", "--heat", "days", "--by", "hour").code == 2
+    assert steno("usage", "--heat", "--by", "hour").out == steno("usage", "--heat").out
+    days = steno("usage", "--heat", "days")
+    assert steno("usage", "--heat", "days", "--by", "day").out == days.out
+
+
+def test_less_than_half_a_cent_is_not_nothing(steno: Steno, root: Path) -> None:
+    cheap = {"timestamp": "2026-11-11T10:00:00.000Z", "sessionId": SESSION.format(2)}
+    write(path_of(root, 2), answer("msg_8", usage(1), **cheap))
+    free = {"timestamp": "2026-11-12T10:00:00.000Z", "sessionId": SESSION.format(3)}
+    write(path_of(root, 3), answer("msg_9", {}, **free))
+    costs = {line.split()[1]: line.split()[2] for line in steno("usage").lines[1:5]}
+    assert costs["2026-11-11"] == "<$0.01"
+    assert costs["2026-11-12"] == "$0.00"
+    assert "<$0.01" in steno("usage", "--heat").lines[3]
 
 
 @pytest.mark.usefixtures("root")
@@ -150,7 +246,45 @@ def test_one_response_can_be_explained(steno: Steno) -> None:
     ran = steno("usage", "--explain", "msg_1")
     assert ".jsonl:2" in ran.out
     assert "msg_2" not in ran.out
-    assert steno("usage", "--explain", "nonsense").code == 1
+    nonsense = steno("usage", "--explain", "nonsense")
+    assert (nonsense.code, nonsense.out) == (1, "")
+    assert "no row or response goes by the name nonsense" in nonsense.err
+
+
+def test_an_explanation_says_how_many_skipped_lines_it_shows(steno: Steno, root: Path) -> None:
+    lines = [answer(f"msg_{n}", number=n, model="<synthetic>") for n in range(10, 25)]
+    write(path_of(root, 2), *lines)
+    some = steno("usage", "--explain").out
+    assert "15 lines skipped, 5 of 15 shown; --limit 0 shows all" in some
+    assert some.count("skipped: ") == 5
+    everything = steno("usage", "--explain", "--limit", 0).out
+    assert "15 lines skipped\n" in everything
+    assert everything.count("skipped: ") == 15
+
+
+@pytest.mark.usefixtures("root")
+def test_an_explanation_calls_rows_what_the_table_calls_them(steno: Steno) -> None:
+    ran = steno("usage", "--by", "agent", "--explain")
+    assert f"{SESSION.format(1)} · the session  2 responses" in ran.out
+    assert f"{SESSION.format(1)} · abcdef1  1 response" in ran.out
+    assert "(no tool)  3 responses" in steno("usage", "--by", "tool", "--explain").out
+    assert steno("usage", "--by", "tool", "--explain", "--no-index").code == 2
+
+
+def test_an_explanation_does_not_call_unknown_costs_nothing(steno: Steno, root: Path) -> None:
+    other = {"sessionId": SESSION.format(2), "timestamp": "2026-11-09T10:00:00.000Z"}
+    absurd = {"sessionId": SESSION.format(2), "number": 3}
+    write(
+        path_of(root, 2),
+        answer("msg_8", model="fern-9", **other),
+        answer("msg_9", usage(10**14), model="fern-9", **absurd),
+    )
+    ran = steno("usage", "--explain")
+    assert "2026-11-09  1 response  cost unknown" in ran.out
+    assert "2026-11-14  3 responses  $0.067010+?" in ran.out
+    assert "$0.000000" not in ran.out
+    (cut,) = (line for line in ran.lines if "cut" in line)
+    assert "out 1,000,000,000,000" in cut
 
 
 def test_hostile_names_do_no_harm(steno: Steno, root: Path) -> None:

@@ -12,6 +12,7 @@ from steno.index.search.finder import Order
 from steno.index.search.grouping import groups_of
 from steno.index.search.language import parse
 from steno.index.search.reader import Reader
+from steno.store.archive.catalogue import Entry
 
 
 @pytest.fixture(scope="module")
@@ -197,6 +198,14 @@ def test_a_filter_that_fits_nothing_says_which(two: Searched) -> None:
     assert two.found("file:none.py x").scope.empty == "no tool was used on a file 'none.py'"
 
 
+def test_a_list_that_was_cut_says_how_much_is_missing(tmp_path: Path) -> None:
+    made = session().user("go")
+    for number in range(10):
+        made.assistant(tool(f"Tool{number}", x="y")).result("ok")
+    said = Searched(tmp_path, [made.done()]).found("tool:Nothing x").scope.empty
+    assert said.endswith(", Tool6, Tool7 … and 2 more")
+
+
 def test_a_sign_beside_words_is_left_out_and_said(two: Searched) -> None:
     found = two.found("lighthouse ->")
     assert found.wanted.ignored == ["->"]
@@ -223,6 +232,36 @@ def test_words_in_two_parts_of_one_message_are_found_together(tmp_path: Path) ->
     assert [part.text for part in hit.text.parts] == ["The heron waits.", "The ferry leaves."]
     assert len(searched.found("heron -ferry").messages) == 1
     assert len(searched.found("ferry waits OR leaves").messages) == 1
+
+
+def test_a_word_is_left_out_wherever_in_a_message_it_stands(tmp_path: Path) -> None:
+    blocks = [text("The heron waits."), text("The ferry leaves.")]
+    apart = prompts("The heron is alone.", "The gull is alone.", seed="apart")
+    searched = Searched(tmp_path, [session(seed="both").user(blocks).done(), apart])
+    assert len(searched.found("role:user").messages) == 3
+    assert len(searched.found("role:user -ferry").messages) == 2
+    assert len(searched.found("role:user -heron").messages) == 1
+    assert len(searched.found("role:user -heron -gull").messages) == 0
+    assert len(searched.found("role:user -ferry -gull").messages) == 1
+    everything = searched.finder.find(parse("-ferry -gull"), alone=False).messages
+    assert len(everything) == len(searched.found("role:user role:assistant").messages) - 2
+
+
+@pytest.mark.parametrize("query", ["lanterns", "lanterns harbour", "lanterns -nothing"])
+def test_what_has_no_time_comes_last_in_every_order(tmp_path: Path, query: str) -> None:
+    early = prompts("Old harbour lanterns.", "New harbour lanterns.", seed="early")
+    both = session(seed="split").user([text("The lanterns"), text("of the harbour")]).done()
+    searched = Searched(tmp_path, [harbour(), early, both])
+    orders: tuple[Order, ...] = ("newest", "oldest")
+    for order in orders:
+        times = [hit.text.time for hit in searched.hits(query, order)]
+        dated = [time for time in times if time]
+        assert len(times) > len(dated) == 3
+        assert times[3:] == [None] * (len(times) - 3)
+        assert dated == sorted(dated, reverse=order == "newest")
+        for first in range(1, len(times)):
+            found = searched.finder.find(parse(query), order, first=first).messages
+            assert found == searched.found(query, order).messages[:first]
 
 
 def test_each_message_counts_once_however_often_it_says_it(tmp_path: Path) -> None:
@@ -296,6 +335,40 @@ def test_what_is_gone_and_archived_is_read_from_the_archive(tmp_path: Path) -> N
     searched.open()
     (hit,) = searched.hits("albatross")
     assert (hit.text.lost, hit.text.archived, hit.marked) == ("", True, ["albatross"])
+
+
+def test_the_catalogue_of_the_archive_is_read_once_for_many_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from steno.store.archive import gone
+    from steno.store.archive.archive import archive_all
+
+    made = [prompts("The albatross.", seed=f"gone {number}") for number in range(3)]
+    agent = session(seed="agents").user("Look.").assistant(tool("Task", prompt="Count"))
+    made.append(agent.agent(lambda each: each.assistant(text("An albatross."))).done())
+    searched = Searched(tmp_path, made)
+    archive_all((str(searched.root),))
+    paths = sorted(searched.root.rglob("*.jsonl"))
+    for path in paths:
+        path.unlink()
+    searched.open()
+    read: list[str] = []
+    was = gone.read_entries
+
+    def counted(path: str) -> tuple[dict[str, Entry], int, int]:
+        read.append(path)
+        return was(path)
+
+    monkeypatch.setattr(gone, "read_entries", counted)
+    found = [gone.gone_at(str(path)) for path in paths]
+    assert [each.path for each in found if each] == [str(path.resolve()) for path in paths]
+    assert len(paths) == 5
+    assert len(read) == 1
+    with Path(read[0]).open("ab") as catalogue:
+        catalogue.write(b"{}\n")
+    assert gone.gone_at(str(paths[0])) is not None
+    assert gone.gone_at(str(tmp_path / "nowhere.jsonl")) is None
+    assert len(read) == 2
 
 
 def test_a_message_that_left_the_index_is_left_out(two: Searched) -> None:

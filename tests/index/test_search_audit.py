@@ -59,6 +59,20 @@ def test_the_clients_own_copy_of_a_result_is_said_to_be_a_repeat(tmp_path: Path)
     assert account.bytes["repeat"] >= 450
 
 
+def test_progress_is_named_apart_from_repeats(tmp_path: Path) -> None:
+    made = prompts("Seven gulls.")
+    searched = Searched(tmp_path, [made])
+    path = write(searched.root, made)
+    line = b'{"type":"progress","data":{"type":"bash_progress","output":"gull"}}\n'
+    before = only(searched).bytes["repeat"]
+    path.write_bytes(path.read_bytes() + line)
+    searched.open()
+    account = only(searched)
+    assert (account.bytes["progress"], account.records["progress"]) == (len(line), 1)
+    assert account.bytes["repeat"] == before
+    assert "only copy" in REASONS["progress"]
+
+
 def test_a_copy_of_an_unknown_shape_is_searched(tmp_path: Path) -> None:
     made = session().user("go").assistant(tool("Bash", command="ls"))
     made.result("short", detail={"neverSeen": "cormorant short", "deep": [{"x": "albatross"}]})

@@ -140,6 +140,11 @@ def test_a_word_too_long_for_the_automaton_stays_shut() -> None:
         ("login.py", "see src/auth/login.py:3", ["login.py"]),
         ("pre*", "prefix", ["pre"]),
         ("a*c", "abc", ["abc"]),
+        ("a*c", "abcbc abcb bc", ["abcbc"]),
+        ("*b*b", "abcbcb", ["bcbcb"]),
+        ("*bc", "abcbc", ["bc"]),
+        ("b*b*", "abcb bcbcb", ["bcb"]),
+        ("ab*ba", "aba abba", ["abba"]),
         ("İ*", "İstanbul", ["İstanbul"]),
         ("连接", "数据库连接失败了", ["连接"]),
         ("x/*/y", "x a y x y", ["x a y"]),
@@ -151,3 +156,12 @@ def test_the_letters_that_fit_are_known(query: str, text: str, marked: list[str]
     (group,) = parse(query).wanted
     spans = spans_in(forms_of(group[0], cut), cut(text))
     assert sorted({text[start:end] for start, end in spans}) == marked
+
+
+@pytest.mark.timeout(60)
+def test_many_stars_take_no_longer_than_the_word() -> None:
+    cut = cutter()
+    (group,) = parse("*a" * 20 + "*b").wanted
+    forms = forms_of(group[0], cut)
+    assert spans_in(forms, cut("a" * 500)) == []
+    assert spans_in(forms, cut("a" * 499 + "b")) == [(0, 500)]

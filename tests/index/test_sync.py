@@ -7,12 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.conftest import WriteConfig
 from tests.index.dump import dump
+from tests.store.test_archive import talk, with_agent
 
 from steno.errors import Busy
 from steno.index.home import Home
-from steno.index.sync import forget, sync
+from steno.index.sync import forget, forget_gone, sync
 from steno.store import read
+from steno.store.archive.archive import archive_all
 from steno.store.lock import Lock
 
 MakeIndex = Callable[..., Home]
@@ -200,3 +203,44 @@ def test_words_that_are_damaged_are_made_anew(root: Path, make_index: MakeIndex)
     forget(home)
     sync(home)
     assert dump(home) == before
+
+
+def test_what_is_only_in_the_archive_is_read_from_there(
+    config: WriteConfig, tmp_path: Path
+) -> None:
+    folder = config(with_agent("one"), talk("two"))
+    archive_all()
+    whole = Home(str(tmp_path / "whole"), (str(folder),))
+    sync(whole)
+    # One that is there already when the others are found in the archive.
+    lives = next(folder.glob("projects/*/*.jsonl"))
+    others = [path for path in folder.rglob("*.jsonl") if lives.stem not in str(path)]
+    begun = Home(str(tmp_path / "begun"), (str(lives),))
+    sync(begun)
+    begun = Home(begun.folder, (str(folder),))
+    for path in others:
+        path.unlink()
+    sync(begun)
+    assert sorted(dump(begun, gone=True)["files"]) == sorted(dump(whole)["files"])
+    for path in folder.rglob("*.jsonl"):
+        path.unlink()
+    late = Home(str(tmp_path / "late"), (str(folder),))
+    assert sync(late).read == 3
+    assert sync(late).read == 0
+    sync(whole)
+    assert dump(late, gone=True) == dump(whole, gone=True)
+    assert dump(late)["files"] == []
+
+
+def test_what_is_gone_can_be_taken_out(root: Path, demo_root: Path, tmp_path: Path) -> None:
+    both = Home(str(tmp_path / "both"), (str(demo_root), str(root)))
+    sync(both)
+    sessions_in(root)[0].unlink()
+    sync(both)
+    less = Home(both.folder, (str(root),))
+    before = len(dump(both, gone=True)["files"])
+    assert forget_gone(less) == before - len(dump(less)["files"]) > 1
+    fresh = Home(str(tmp_path / "fresh"), (str(root),))
+    sync(fresh)
+    assert dump(less) == dump(fresh)
+    assert forget_gone(less) == 0

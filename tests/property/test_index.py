@@ -7,7 +7,14 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    rule,
+    run_state_machine_as_test,
+)
 from tests.index.dump import dump
 
 from steno.demo.stories import stories
@@ -113,9 +120,12 @@ class Schedule(RuleBasedStateMachine):
         sync(self.home)
 
 
-Schedule.TestCase.settings = settings(
-    max_examples=25,
-    stateful_step_count=14,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-TestSchedule = Schedule.TestCase
+def test_any_schedule_ends_as_if_all_was_read_at_once() -> None:
+    run_state_machine_as_test(
+        Schedule,
+        settings=settings(
+            max_examples=25,
+            stateful_step_count=14,
+            suppress_health_check=[HealthCheck.too_slow],
+        ),
+    )

@@ -1,5 +1,6 @@
 """What went into branches that were given up."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,20 @@ def test_what_was_found_is_kept_until_the_file_changes(
     write(path, *path.read_bytes().splitlines(), _said(7, 6), _said(8, 7, 3))
     assert _count(tmp_path)[0].output == 70
     assert looked == [str(path)]
+
+
+def test_a_session_whose_path_is_not_utf_8_is_looked_into_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _rewound(tmp_path)
+    folder = Path(os.fsdecode(os.fsencode(path.parent) + b"-\xff"))
+    try:
+        path.parent.rename(folder)
+    except OSError:
+        pytest.skip("the file system has no such names")
+    assert _count(tmp_path)[0].output == 70
+    monkeypatch.setattr(abandoned, "abandoned_keys", set)
+    assert _count(tmp_path)[0].output == 70
 
 
 def test_much_is_only_read_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from tests.report.made import (
     SESSION,
     answer,
     both,
+    explained,
     figures,
     from_files,
     from_index,
@@ -61,6 +62,15 @@ def test_a_response_without_message_id_is_told_by_its_request_else_by_its_record
         answer(None, requestId=None, uuid=None, number=6),
     )
     assert both(tmp_path).totals.responses == 5
+
+
+def test_responses_without_any_id_at_the_same_place_of_two_files_are_two(tmp_path: Path) -> None:
+    nameless: dict[str, Any] = {"requestId": None, "uuid": None}
+    for number in (1, 2):
+        line = answer(None, usage(number), sessionId=SESSION.format(number), **nameless)
+        write(path_of(tmp_path, number), line)
+    assert figures(both(tmp_path)) == (2, 3, 0, 0, 0, 0)
+    assert len(explained(tmp_path, by="session", keys=False).responses) == 2
 
 
 def test_copies_in_resumed_and_forked_files_count_once(tmp_path: Path) -> None:
@@ -130,6 +140,43 @@ def test_sidechains_inside_the_session_file_count(tmp_path: Path) -> None:
 def test_what_the_client_wrote_itself_does_not_count(tmp_path: Path) -> None:
     write(path_of(tmp_path), answer("msg_1"), answer("msg_2", usage(999), model="<synthetic>"))
     assert figures(both(tmp_path)) == (1, 10, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("others", [(1, 3), (3, 1), (3, 3)])
+def test_what_the_client_wrote_under_the_id_of_a_response_does_not_stand_for_it(
+    tmp_path: Path, others: tuple[int, int]
+) -> None:
+    before, after = others
+    write(
+        path_of(tmp_path),
+        answer("msg_1", usage(before), number=1),
+        answer("msg_1", usage(9), number=2, model="<synthetic>"),
+        answer("msg_1", usage(after), number=3),
+        answer("msg_2", usage(7), number=4),
+        answer("msg_2", usage(7), number=5, model="<synthetic>"),
+    )
+    assert figures(both(tmp_path)) == (2, 10, 0, 0, 0, 0)
+
+
+def test_a_sub_agent_that_is_only_named_later_does_not_count_for_what_came_before(
+    tmp_path: Path,
+) -> None:
+    aside: dict[str, Any] = {"isSidechain": True}
+    write(
+        path_of(tmp_path),
+        # What the file is about stands in two records: the second one is among them.
+        answer("msg_1", usage(1), number=1, cwd=None, **aside),
+        answer("msg_2", usage(2), number=2, agentId="abcdef1", **aside),
+        answer("msg_3", usage(4), number=3, **aside),
+        answer("msg_4", usage(8), number=4, agentId="abcdef2", **aside),
+        answer("msg_5", usage(16), number=5, **aside),
+    )
+    rows = both(tmp_path, "agent").lines
+    assert {line.names[1]: line.figures.output for line in rows} == {
+        "": 1,
+        "abcdef1": 2 + 4 + 16,
+        "abcdef2": 8,
+    }
 
 
 def test_progress_and_results_that_repeat_figures_do_not_count(tmp_path: Path) -> None:

@@ -62,6 +62,55 @@ def test_every_line_is_accounted_for(tmp_path: Path) -> None:
     assert [(line.line, line.verdict) for line in told.skipped] == [(3, "skipped")]
 
 
+def test_what_was_skipped_in_sessions_without_responses_is_told_too(tmp_path: Path) -> None:
+    _write_all(tmp_path)
+    made_up = answer("msg_9", number=1, model="<synthetic>", sessionId=SESSION.format(3))
+    elsewhere = {"timestamp": "2026-10-01T10:00:00.000Z", "uuid": None}
+    write(path_of(tmp_path, 3), made_up, b"{}", made_up | elsewhere)
+    own, other = str(path_of(tmp_path, 1)), str(path_of(tmp_path, 3))
+    told = [(line.path, line.line) for line in explained(tmp_path).skipped]
+    assert told == [(own, 3), (other, 1), (other, 3)]
+    (line,) = explained(tmp_path, what="2026-11-14").skipped
+    assert line.path == own
+    with open_index(str(tmp_path)) as index:
+        late = explain_index(index.connection, Wanted(since=1_794_614_400_000), Prices())
+        nowhere = explain_index(index.connection, Wanted(project="elsewhere"), Prices())
+    assert [(line.path, line.line) for line in late.skipped] == told[:2]
+    assert nowhere.skipped == []
+
+
+def test_figures_that_were_cut_are_marked(tmp_path: Path) -> None:
+    write(
+        path_of(tmp_path),
+        answer("msg_1", {"input_tokens": 1, "output_tokens": 10**13}, number=1),
+        answer("msg_2", {"input_tokens": -1, "output_tokens": 1}, number=2),
+        answer("msg_3", {"input_tokens": 10**400, "output_tokens": 1}, number=3),
+        answer("msg_4", {"input_tokens": 1, "output_tokens": 10**9}, number=4),
+    )
+    cut = {each.key: each.lines[0].cut for each in explained(tmp_path).responses}
+    assert cut["msg_1"]
+    assert cut["msg_2"]
+    assert not cut["msg_4"]
+    path_of(tmp_path).unlink()
+    with open_index(str(tmp_path)) as index:
+        told = explain_index(index.connection, Wanted(), Prices())
+    assert next(each for each in told.responses if each.key == "msg_1").lines[0].cut
+
+
+def test_tools_can_be_explained(tmp_path: Path) -> None:
+    used = answer("msg_1", usage(5))
+    used["message"]["content"] = [{"type": "tool_use", "id": "t1", "name": "Read", "input": {}}]
+    write(path_of(tmp_path), used, answer("msg_2", usage(7), number=2))
+    with open_index(str(tmp_path)) as index:
+        told = explain_index(index.connection, Wanted("tool"), Prices())
+        one = explain_index(index.connection, Wanted("tool"), Prices(), "Read")
+    assert [(each.key, each.names) for each in told.responses] == [
+        ("msg_2", ("(no tool)",)),
+        ("msg_1", ("Read",)),
+    ]
+    assert [each.key for each in one.responses] == ["msg_1"]
+
+
 def test_an_offset_leads_to_the_line(tmp_path: Path) -> None:
     _write_all(tmp_path)
     for response in explained(tmp_path).responses:

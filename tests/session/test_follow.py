@@ -1,6 +1,7 @@
 """New bytes of a session → what to tell: the same events however the bytes are cut."""
 
 from collections import Counter
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,20 @@ from tests.builders import session, text, thinking, tool
 from tests.session.opened import opened_file
 
 from steno.demo.stories import stories
+from steno.errors import Unreadable
 from steno.format.blocks import Text
 from steno.format.encode import encode_line
 from steno.format.lines import read_bytes
 from steno.format.records import Record
+from steno.session import follow, voice
 from steno.session.events import Event
 from steno.session.feed import Feed
 from steno.session.follow import Follower
 from steno.session.nodes import read_node
 from steno.session.recall import Recall
 from steno.session.story.prompts import STARTS, origin_of, prompt_of
-from steno.session.story.steps import Step
+from steno.session.story.scenes import Scene
+from steno.session.story.steps import Draft, Step
 
 DEMO = [made.bytes() for made in stories()]
 PART = encode_line({"type": "user", "uuid": "x", "sessionId": "s", "message": {"content": "ü €"}})
@@ -252,6 +256,112 @@ def test_sub_agents_inside_the_file_have_a_voice_of_their_own() -> None:
     assert inside
     assert all(follower.brief_of(name).description for name in inside)
     assert [event.turn for event in events if event.kind == "turn" and not event.agent]
+
+
+# For days
+
+
+class Watched(list[Draft]):
+    """A list that counts how many of its items were looked at."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[Draft]:
+        Watched.looks += len(self)
+        return super().__iter__()
+
+    def __getitem__(self, at: Any) -> Any:
+        found = super().__getitem__(at)
+        Watched.looks += len(found) if isinstance(at, slice) else 1
+        return found
+
+
+def test_a_step_costs_the_same_however_many_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = Scene.__init__
+
+    def watched(self: Scene, *arguments: Any) -> None:
+        begin(self, *arguments)
+        self.drafts = Watched()
+
+    monkeypatch.setattr(Scene, "__init__", watched)
+    monkeypatch.setattr(Watched, "looks", 0)
+    made = session().user("Go")
+    for number in range(300):
+        made.assistant(tool("Bash", command=f"step {number}")).result("ok")
+    events = Follower().feed(made.bytes())
+    assert sum(event.kind == "outcome" for event in events) == 300
+    assert Watched.looks < 300 * 10
+
+
+def test_a_record_that_was_told_long_ago_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = session().turn("one", "first").turn("two", "second").bytes().splitlines(keepends=True)
+    monkeypatch.setattr(follow, "_RECORDS", len(lines))
+    assert Follower().feed(b"".join(lines))
+    again = Follower()
+    again.feed(b"".join(lines))
+    assert again.feed(lines[0]) == []
+    monkeypatch.setattr(follow, "_RECORDS", 1)
+    again = Follower()
+    again.feed(b"".join(lines))
+    assert [event.kind for event in again.feed(lines[0])] == ["turn"]
+
+
+def test_what_sub_agents_were_started_as_is_kept_of_the_newest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(follow, "_AGENTS", 2)
+    made = session().user("Go")
+    for number in range(5):
+        made.assistant(tool("Agent", prompt=f"p{number}", description=f"d{number}"))
+    follower = Follower()
+    follower.feed(made.bytes())
+    assert [name for name in follower.briefs if name.startswith("p")] == ["p3", "p4"]
+    assert len(follower.briefs) == 4
+
+
+def test_the_record_of_a_call_that_nobody_answers_is_let_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(follow, "_CALLS", 1)
+    made = session().user("Go")
+    made.assistant(tool("Bash", command="one"), tool("Bash", command="two"))
+    before = len(made.bytes())
+    data = made.result("late").bytes()
+    follower = Follower()
+    follower.feed(data[:before])
+    (outcome,) = follower.feed(data[before:])
+    assert outcome.step is not None
+    assert outcome.step.call is not None
+    assert (outcome.step.verb, outcome.step.state) == ("Bash", "ok")
+    with pytest.raises(Unreadable):
+        follower.pages.record(outcome.step.call)
+
+
+def test_prompts_that_were_typed_are_kept_of_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = next(data for data in DEMO if b'"queued_command"' in data)
+    once = [event.text for event in at_once(data) if event.kind == "queued"]
+    monkeypatch.setattr(follow, "_QUEUED", 0)
+    assert len([event for event in at_once(data) if event.kind == "queued"]) > len(once)
+
+
+def test_where_it_was_gone_on_from_is_kept_of_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = next(data for data in DEMO if any(event.back for event in at_once(data)))
+    monkeypatch.setattr(voice, "_PARENTS", 1)
+    assert not any(event.back for event in at_once(data))
+
+
+@pytest.mark.parametrize(("most", "number"), [(2, 2), (1, 1)])
+def test_sub_agents_inside_the_file_are_kept_of_the_newest(
+    monkeypatch: pytest.MonkeyPatch, most: int, number: int
+) -> None:
+    monkeypatch.setattr(follow, "_AGENTS", most)
+    follower = Follower()
+    events: list[Event] = []
+    for place, name in enumerate("aba"):
+        said = {"role": "user", "content": f"Look {place}"}
+        about = {"type": "user", "uuid": f"u{place}", "parentUuid": None, "agentId": name}
+        events = follower.feed(encode_line({**about, "isSidechain": True, "message": said}))
+    assert [(event.kind, event.agent, event.turn) for event in events] == [("turn", "a", number)]
 
 
 def test_a_title_that_was_given_counts_more_than_one_that_was_made() -> None:

@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -474,6 +475,55 @@ def test_those_who_come_often_let_small_news_wait(
     assert archive_all(patient=True).files == 0
     monkeypatch.setenv("STENO_NOW", "2027-01-15T18:01:00Z")
     assert archive_all(patient=True).files == 1
+
+
+def test_a_file_from_the_future_is_not_waited_for(
+    config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(config, talk())
+    archive_all(patient=True)
+    with path.open("ab") as file:
+        file.write(b'{"type":"user"}\n')
+    os.utime(path, (0, 1_800_000_000))
+    monkeypatch.setenv("STENO_NOW", "2026-01-15T08:01:00Z")
+    assert archive_all(patient=True).files == 1
+
+
+def test_what_sub_agents_write_counts_too(
+    config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = config(with_agent())
+    (agent,) = (each for each in folder.rglob("agent-*.jsonl"))
+    archive_all(patient=True)
+    monkeypatch.setenv("STENO_NOW", "2027-01-15T08:01:00Z")
+
+    def grow(number: int) -> None:
+        with agent.open("ab") as file:
+            file.write(b'{"type":"user"}\n' * number)
+        os.utime(agent, (0, 1_800_000_000))
+
+    # The session's own file was last written long ago; its sub-agent is at work.
+    grow(1)
+    assert archive_all(patient=True).files == 0
+    grow(5000)
+    assert archive_all(patient=True).files == 1
+
+
+def test_whoever_keeps_everything_is_told_how_much_that_is(config: WriteConfig) -> None:
+    folder = config(talk("one"), with_agent("two"))
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    plans: list[int] = []
+    done: list[int] = []
+
+    def planned(total: int) -> Callable[[int], None]:
+        plans.append(total)
+        return done.append
+
+    archive_all(planned=planned)
+    assert plans == [size]
+    assert sum(done) == size
+    archive_all(planned=planned)
+    assert plans == [size]
 
 
 def test_sessions_that_are_known_to_have_changed_can_be_named(config: WriteConfig) -> None:

@@ -79,10 +79,102 @@ def test_a_copy_shorter_than_its_lines_is_told_and_kept_anew(tmp_path: Path) -> 
     (failure,) = Archive().verify()
     assert failure.path == str(two.path)
     assert "cut short" in failure.message
-    os.utime(two.path)
-    assert kept_at(two.path).rewritten == 1
+    kept = kept_at(two.path)
+    assert (kept.healed, kept.rewritten) == (1, 0)
+    check_mended(two)
+
+
+def check_mended(two: Two) -> None:
+    """One generation is listed, it has everything, and the archive is content."""
     index = index_of(two.path)
-    assert bytes_of(index, index.files[2]) == FIRST + MORE
+    (file,) = index.generations(str(two.path))
+    assert (file.number, file.generation) == (2, 1)
+    assert bytes_of(index, file) == FIRST + MORE
+    assert list(Archive().verify()) == []
+    (entry,) = Archive().entries()
+    assert (entry.number, entry.generations, entry.total) == (2, 1, len(FIRST + MORE))
+    assert kept_at(two.path, full=True).changes == ()
+
+
+def test_a_copy_that_is_gone_is_kept_anew(tmp_path: Path) -> None:
+    two = Two(tmp_path)
+    two.copy.unlink()
+    (failure,) = Archive().verify()
+    assert "--full" in failure.hint
+    assert kept_at(two.path).healed == 1
+    check_mended(two)
+
+
+def test_a_copy_with_a_flipped_bit_is_kept_anew_by_a_full_comparison(tmp_path: Path) -> None:
+    two = Two(tmp_path)
+    flipped = bytearray(two.after[1])
+    flipped[len(flipped) // 2] ^= 4
+    two.put(two.after[0], bytes(flipped))
+    (failure,) = Archive().verify()
+    assert "--full" in failure.hint
+    assert kept_at(two.path, full=True).healed == 1
+    # What was kept is not thrown away.
+    assert two.copy.read_bytes() == bytes(flipped)
+    check_mended(two)
+
+
+def test_a_damaged_copy_can_be_mended_as_often_as_it_takes(tmp_path: Path) -> None:
+    two = Two(tmp_path)
+    for number in (1, 2, 3):
+        index = index_of(two.path)
+        assert index.session is not None
+        assert index.session.number == number
+        Path(index.data_path(index.session)).unlink()
+        assert kept_at(two.path).healed == 1
+        assert list(Archive().verify()) == []
+    assert len(index_of(two.path).generations(str(two.path))) == 1
+
+
+def test_a_mending_that_was_cut_off_hides_nothing(tmp_path: Path) -> None:
+    two = Two(tmp_path)
+    two.put(two.after[0], two.after[1][:-1])
+    kept_at(two.path)
+    lines = two.journal.read_bytes().splitlines(keepends=True)
+    begun = next(at for at, line in enumerate(lines) if b'"instead":1' in line)
+    two.journal.write_bytes(b"".join(lines[: begun + 1]))
+    assert len(index_of(two.path).generations(str(two.path))) == 2
+    kept_at(two.path)
+    check_mended(two)
+
+
+def test_damage_to_what_is_nowhere_else_is_told_for_ever(tmp_path: Path) -> None:
+    two = Two(tmp_path)
+    two.path.write_bytes(b"other\n")
+    kept_at(two.path)
+    two.copy.unlink()
+    kept_at(two.path, full=True)
+    (failure,) = Archive().verify()
+    assert failure.copy == str(two.copy)
+    assert "backup" in failure.hint
+    two.path.unlink()
+    copy = index_of(two.path).data_path(index_of(two.path).files[2])
+    Path(copy).write_bytes(b"")
+    assert ["backup" in failure.hint for failure in Archive().verify()] == [True, True]
+
+
+def test_a_bit_that_flips_in_the_journal_is_mended_where_nothing_is_lost(tmp_path: Path) -> None:
+    two = Two(tmp_path)
+    mended = 0
+    for at in range(0, len(two.after[0]) - 1, 7):
+        flipped = bytearray(two.after[0])
+        flipped[at] ^= 1 << at % 8
+        two.put(bytes(flipped), two.after[1])
+        kept_at(two.path, full=True)
+        index = index_of(two.path)
+        assert index.session is not None
+        assert bytes_of(index, index.session) == FIRST + MORE
+        failures = list(Archive().verify())
+        mended += not failures
+        assert all("--forget" in failure.hint for failure in failures)
+        for other in two.journal.parent.glob("000[2-9]*"):
+            other.unlink()
+    # Only a line that names a file cannot be done without.
+    assert mended > len(range(0, len(two.after[0]), 7)) // 2
 
 
 def test_a_bit_that_flips_in_a_copy_is_found(tmp_path: Path) -> None:
@@ -112,9 +204,10 @@ def test_behind_a_damaged_line_everything_is_kept_anew(tmp_path: Path) -> None:
     two.put(b"".join(lines), two.after[1])
     with two.path.open("ab") as file:
         file.write(b"last\n")
-    assert kept_at(two.path).rewritten == 1
+    assert kept_at(two.path, full=True).healed == 1
     index = index_of(two.path)
     assert bytes_of(index, index.files[2]) == FIRST + MORE + b"last\n"
+    assert list(Archive().verify()) == []
     # What the damaged generation held can still be had by hand.
     assert unpacked(two.copy) == FIRST + MORE
 

@@ -1,5 +1,6 @@
 """Sessions by name."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,11 +8,12 @@ from tests.builders import Session, session, tool
 from tests.conftest import WriteConfig
 
 from steno.demo.write import write_demo
-from steno.errors import Ambiguous, NotFound, Unreadable
+from steno.errors import Ambiguous, BadRequest, NotFound, Unreadable
 from steno.session.session import Session as Opened
 from steno.session.transcript import load
-from steno.store.library import find, newest_first, open_session, read, sessions
-from steno.store.places import demo_dir
+from steno.store.config import CONFIG_FILE
+from steno.store.library import find, newest_first, open_session, read, roots_of, sessions
+from steno.store.places import demo_dir, steno_home
 from steno.store.read import FileSource
 
 ONE = "abcd1111-0000-4000-8000-000000000000"
@@ -193,6 +195,58 @@ def test_a_session_closes_what_it_reads_from(folder: Path) -> None:
     with pytest.raises(Unreadable):
         source.read(0, 1)
     opened.close()
+
+
+# Folders of the config file
+
+
+def set_down(text: str) -> None:
+    home = Path(steno_home())
+    home.mkdir(parents=True)
+    (home / CONFIG_FILE).write_text(text)
+
+
+def test_the_folders_of_the_config_file_are_looked_at_too(
+    config: WriteConfig, tmp_path: Path
+) -> None:
+    shutil.move(config(with_agent().title("Tide tables")), tmp_path / "laptop")
+    folder = config(talk(TWO, "Storm tides", 9))
+    (tmp_path / "link").symlink_to(folder)
+    names = ["laptop", "./laptop/projects", str(folder), "link", "~/nothing"]
+    set_down(f"[index]\nroots = {names}\n")
+    assert roots_of() == (
+        str(folder),
+        str(tmp_path / "laptop"),
+        str(tmp_path / "laptop" / "projects"),
+        str(folder.parent / "nothing"),
+    )
+    assert find(ONE).place.session_id == ONE
+    assert find(TWO).place.session_id == TWO
+    assert open_session("Tide tables").id == ONE
+    assert len(list(sessions())) == 2
+    (agent,) = {path.stem for path in tmp_path.glob("laptop/projects/*/*/subagents/*.jsonl")}
+    assert find(agent).place.role == "agent"
+    assert [found.place.session_id for found in newest_first(str(folder))] == [TWO]
+
+
+@pytest.mark.parametrize("said", ["[index]\nroots = 7\n", "[index\n"])
+def test_a_broken_config_file_is_told_with_its_line(folder: Path, said: str) -> None:
+    set_down(said)
+    with pytest.raises(BadRequest, match=r"config.toml, line \d"):
+        find(ONE)
+    with pytest.raises(BadRequest):
+        next(sessions())
+    # Whoever names a folder does not need it.
+    assert find(ONE, str(folder)).place.session_id == ONE
+
+
+def test_without_a_config_file_none_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("steno.store.config.read_config", None)
+    assert roots_of() == (str(folder),)
+    # Not even a place for one is needed.
+    for name in ("STENO_HOME", "XDG_DATA_HOME", "HOME", "USERPROFILE", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    assert roots_of() == (str(folder),)
 
 
 def test_old_sessions_are_not_running(config: WriteConfig, monkeypatch: pytest.MonkeyPatch) -> None:

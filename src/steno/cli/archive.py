@@ -1,24 +1,33 @@
 """`steno archive`: sessions kept for good; what was kept listed, proven and put back."""
 
-import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
 import click
 import msgspec
 
-from steno.cli import clock, words
-from steno.cli.names import stem_of, text_of
+from steno.cli import words
+from steno.cli.fit import wrapped
+from steno.cli.names import text_of
 from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, program, roots
 from steno.cli.progress import Progress
 from steno.cli.screen import Screen, complain, write_json
-from steno.cli.table import Column, layout
+from steno.cli.shelf import (
+    entry_json,
+    files_of,
+    is_gone,
+    named_entries,
+    restorable,
+    sessions_told,
+    table,
+    total_told,
+)
 from steno.errors import BadRequest, NotFound
 from steno.safe.terminal import ColourMode, Line, one_line
 from steno.store.archive.archive import Archive, Summary
 from steno.store.archive.catalogue import Entry
 from steno.store.archive.gather import Group, groups
-from steno.store.archive.index import File
 from steno.store.archive.opened import Archived
 from steno.store.archive.restore import Restored
 from steno.store.archive.verify import Failure
@@ -27,8 +36,6 @@ from steno.store.library import find, roots_of
 
 __all__ = ["command"]
 
-_NANO: Final = 1e9
-_SHORT: Final = 8
 _LONG: Final = 2000
 _STATES: Final = {
     "written": ("✓", "green", ""),
@@ -42,6 +49,7 @@ class _Asked(msgspec.Struct):
     """What was asked for."""
 
     names: tuple[str, ...] = ()
+    everyone: bool = False
     mode: str | None = None
     to: str | None = None
     generation: int | None = None
@@ -57,6 +65,9 @@ class _Asked(msgspec.Struct):
 @click.option("--verify", "mode", flag_value="verify", help="Prove every byte that is kept.")
 @click.option("--restore", "mode", flag_value="restore", help="Put sessions back on the disk.")
 @click.option("--forget", "mode", flag_value="forget", help="Throw away what was kept of sessions.")
+@click.option(
+    "--all", "everyone", is_flag=True, help="Restore all that is gone; with --to, all that is kept."
+)
 @click.option("--to", metavar="DIR", type=click.Path(), help="Restore below this folder instead.")
 @click.option(
     "--generation",
@@ -65,7 +76,7 @@ class _Asked(msgspec.Struct):
     help="Restore the session as it was before it was rewritten.",
 )
 @click.option("--force", is_flag=True, help="Forget even what is nowhere else.")
-@click.option("--full", is_flag=True, help="Compare files with what is kept from end to end.")
+@click.option("--full", is_flag=True, help="Compare from end to end; mend damaged copies.")
 @options(JSON)
 @WIDTH
 @options(COLOR)
@@ -82,6 +93,7 @@ def command(
     Without a name, everything below the roots is kept: sessions, sub-agents, tool results, file
     backups, to-dos, tasks, logs. Only what is new since the last time is read and written. What
     was kept stays, also when the session is rewritten or deleted; `ls` and `show` still find it.
+    What was kept is found by its id, the first letters of one, or its path, wherever it lay.
 
     Exit codes: 0 fine; 1 there is no such session, --verify found damage, or --restore left a file
     alone; 2 wrong usage; 3 something cannot be read or written.
@@ -92,20 +104,29 @@ def command(
     screen = Screen(color, width)
     archive = Archive()
     if wanted.mode == "verify":
-        _verify(archive, _entries(archive, wanted.names, where), screen, wanted)
+        _verify(archive, named_entries(archive, wanted.names, where), screen, wanted)
     elif wanted.mode == "restore":
-        _restore(archive, _entries(archive, wanted.names, where) or [], screen, wanted)
+        chosen = named_entries(archive, wanted.names, where)
+        _restore(
+            archive, restorable(archive, wanted.to) if chosen is None else chosen, screen, wanted
+        )
     elif wanted.mode == "forget":
-        _forget(archive, _entries(archive, wanted.names, where) or [], screen, wanted)
+        _forget(archive, named_entries(archive, wanted.names, where) or [], screen, wanted)
     elif wanted.mode == "list":
-        _list(archive, _entries(archive, wanted.names, where), screen, wanted)
+        _list(archive, named_entries(archive, wanted.names, where), screen, wanted)
     else:
         _keep(archive, where, screen, wanted)
 
 
 def _refuse_contradictions(wanted: _Asked) -> None:
-    if wanted.mode in ("restore", "forget") and not wanted.names:
-        raise click.UsageError(f"--{wanted.mode} needs to know which session")
+    if wanted.mode in ("restore", "forget") and not (wanted.names or wanted.everyone):
+        more = ", or --all for all that are gone" if wanted.mode == "restore" else ""
+        raise click.UsageError(
+            f"--{wanted.mode} needs to know which: name sessions by id, path or title{more}; "
+            "`steno archive --list` says what is kept"
+        )
+    if wanted.everyone and (wanted.mode != "restore" or wanted.names or wanted.generation):
+        raise click.UsageError("--all goes with --restore, without names and without --generation")
     if wanted.force and wanted.mode != "forget":
         raise click.UsageError("--force goes with --forget")
     if wanted.mode != "restore":
@@ -116,19 +137,6 @@ def _refuse_contradictions(wanted: _Asked) -> None:
         raise click.UsageError("--to names nothing")
     if wanted.full and wanted.mode is not None:
         raise click.UsageError(f"--full and --{wanted.mode} exclude each other")
-
-
-def _entries(
-    archive: Archive, names: tuple[str, ...], where: tuple[str, ...]
-) -> list[Entry] | None:
-    """Return what was kept of sessions that are named; None when none is."""
-    if not names:
-        return None
-    entries: dict[str, Entry] = {}
-    for name in names:
-        entry = archive.entry(find(name, where).path)
-        entries[entry.path] = entry
-    return list(entries.values())
 
 
 # Keeping
@@ -172,28 +180,19 @@ def _summary_lines(summary: Summary, archive: Archive) -> Iterator[Line]:
     if not summary.sessions:
         yield ["There is no session to keep."]
     elif not new:
-        yield [("✓", "green"), f" Nothing new: {_sessions(summary.sessions)} kept already."]
+        yield [("✓", "green"), f" Nothing new: {sessions_told(summary.sessions)} kept already."]
     else:
         files = words.count(summary.files, "file")
         sizes = f"{words.size(summary.added)} in {words.size(summary.packed)}"
-        news = f" News of {new:,} of {_sessions(summary.sessions)} kept: {files}, {sizes}."
+        news = f" News of {new:,} of {sessions_told(summary.sessions)} kept: {files}, {sizes}."
         yield [("✓", "green"), news]
     if summary.rewritten:
         files = words.count(summary.rewritten, "file")
         yield [f"  {files} had been rewritten; what was kept before stays beside it."]
-    yield [(f"  {_total(archive)}", "dim")]
-
-
-def _sessions(number: int) -> str:
-    return words.count(number, "session")
-
-
-def _total(archive: Archive) -> str:
-    entries = archive.entries()
-    files = words.count(sum(entry.files for entry in entries), "file")
-    size = words.size(sum(entry.total for entry in entries))
-    packed = words.size(sum(entry.packed for entry in entries))
-    return f"In the archive: {_sessions(len(entries))}, {files}, {size} in {packed}."
+    if summary.healed:
+        files = words.count(summary.healed, "file")
+        yield [f"  {files} had been damaged in the archive; kept anew from the disk."]
+    yield [(f"  {total_told(archive)}", "dim")]
 
 
 def _complain_of(problems: tuple[Problem, ...]) -> None:
@@ -212,6 +211,7 @@ def _summary_json(summary: Summary, archive: Archive) -> dict[str, Any]:
         "added": summary.added,
         "packed": summary.packed,
         "rewritten": summary.rewritten,
+        "healed": summary.healed,
         "kept": [
             {
                 "path": text_of(each.path),
@@ -249,9 +249,10 @@ def _verify(archive: Archive, entries: list[Entry] | None, screen: Screen, wante
         write_json({**about, "failures": [_failure_json(each) for each in failures]})
     else:
         screen.lines(_failure_line(each) for each in failures)
-        about = f"{_sessions(len(listed))}, {words.size(size)}"
+        about = f"{sessions_told(len(listed))}, {words.size(size)}"
         if failures:
             screen.lines([[f"{words.count(len(failures), 'failure')} in {about}."]])
+            screen.lines(_advice(failures, screen.width))
         else:
             screen.lines([[("✓", "green"), f" Every byte is what was kept: {about}."]])
     if failures:
@@ -262,11 +263,20 @@ def _failure_line(failure: Failure) -> Line:
     return [("✗ ", "red"), one_line(f"{failure.path or failure.copy}: {failure.message}", _LONG)]
 
 
+def _advice(failures: list[Failure], width: int) -> Iterator[Line]:
+    """Yield what can be done, once for each kind of failure."""
+    hints = [each.hint for each in failures if each.hint]
+    for hint, number in Counter(hints).items():
+        about = f"{number:,} of them: {hint}" if number < len(failures) else hint
+        yield from wrapped([f"{about}."], width)
+
+
 def _failure_json(failure: Failure) -> dict[str, Any]:
     return {
         "path": text_of(failure.path),
         "copy": text_of(failure.copy),
         "message": text_of(failure.message),
+        "hint": failure.hint,
     }
 
 
@@ -281,6 +291,8 @@ def _restore(archive: Archive, entries: list[Entry], screen: Screen, wanted: _As
         write_json([{**msgspec.to_builtins(each), "path": text_of(each.path)} for each in done])
     else:
         screen.lines(_restored_line(each) for each in done)
+        if not done:
+            screen.lines([["Nothing to restore: all that is kept is on the disk."]])
     if any(each.state in ("other", "damaged") for each in done):
         raise click.exceptions.Exit(1)
 
@@ -292,7 +304,7 @@ def _restored_line(each: Restored) -> Line:
 
 
 def _forget(archive: Archive, entries: list[Entry], screen: Screen, wanted: _Asked) -> None:
-    only = [entry for entry in entries if _is_gone(entry)]
+    only = [entry for entry in entries if is_gone(entry)]
     if only and not wanted.force:
         raise BadRequest(
             f"{only[0].path} is nowhere else any more", hint="--force throws it away even so"
@@ -300,7 +312,7 @@ def _forget(archive: Archive, entries: list[Entry], screen: Screen, wanted: _Ask
     for entry in entries:
         archive.forget(entry)
     if wanted.as_json:
-        write_json([_entry_json(archive, entry, inside=False) for entry in entries])
+        write_json([entry_json(archive, entry, inside=False) for entry in entries])
     else:
         screen.lines([[f"Forgotten: {one_line(entry.path, _LONG)}"] for entry in entries])
 
@@ -312,79 +324,10 @@ def _list(archive: Archive, entries: list[Entry] | None, screen: Screen, wanted:
     listed = archive.entries() if entries is None else entries
     if wanted.as_json:
         inside = entries is not None
-        write_json([_entry_json(archive, entry, inside=inside) for entry in listed])
+        write_json([entry_json(archive, entry, inside=inside) for entry in listed])
     elif entries is None:
-        screen.lines(_table(listed, screen.width))
-        screen.lines([[], [(_total(archive), "dim")]] if listed else [[_total(archive)]])
+        screen.lines(table(listed, screen.width))
+        screen.lines([[], [(total_told(archive), "dim")]] if listed else [[total_told(archive)]])
     else:
         for entry in listed:
-            screen.lines(_files(archive, entry))
-
-
-def _table(entries: list[Entry], width: int) -> list[Line]:
-    if not entries:
-        return []
-    several = [f"{e.generations:,} generations" if e.generations > 1 else "" for e in entries]
-    columns = [
-        Column("ID", [one_line(stem_of(e.path)[:_SHORT], _SHORT) for e in entries], "bold"),
-        Column("FOLDER", [one_line(_folder(e.path), 200) for e in entries], flexible=True),
-        Column("FILES", [f"{e.files:,}" for e in entries], right=True),
-        Column("SIZE", [words.size(e.total) for e in entries], right=True),
-        Column("PACKED", [words.size(e.packed) for e in entries], right=True),
-        Column("", several, needs=20),
-        Column("", ["archived only" if _is_gone(e) else "" for e in entries], "dim", needs=10),
-    ]
-    heads, cells = layout(columns, width)
-    return [heads, *cells]
-
-
-def _folder(path: str) -> str:
-    return os.path.basename(os.path.dirname(path))
-
-
-def _is_gone(entry: Entry) -> bool:
-    return not os.path.lexists(entry.path)
-
-
-def _files(archive: Archive, entry: Entry) -> Iterator[Line]:
-    index = archive.index(entry)
-    yield [(one_line(entry.path, _LONG), "bold")]
-    for file in index.files.values():
-        count = len(index.generations(file.path))
-        generation = f"  generation {file.generation} of {count}" if count > 1 else ""
-        sizes = f"{words.size(file.size)} in {words.size(file.packed)}{generation}"
-        yield ["  ", one_line(_below(file.path, entry.path), _LONG), "  ", (sizes, "dim")]
-    yield [(f"  in {one_line(archive.folder_of(entry), _LONG)}", "dim")]
-
-
-def _below(path: str, session: str) -> str:
-    return path.removeprefix(os.path.dirname(session) + os.sep)
-
-
-def _entry_json(archive: Archive, entry: Entry, *, inside: bool) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "id": text_of(stem_of(entry.path)),
-        "path": text_of(entry.path),
-        "folder": text_of(archive.folder_of(entry)),
-        "size": entry.size,
-        "modified": clock.iso(entry.mtime_ns / _NANO),
-        "files": entry.files,
-        "total": entry.total,
-        "packed": entry.packed,
-        "generations": entry.generations,
-        "archived_only": _is_gone(entry),
-    }
-    if inside:
-        told["contents"] = [_file_json(file) for file in archive.index(entry).files.values()]
-    return told
-
-
-def _file_json(file: File) -> dict[str, Any]:
-    return {
-        "path": text_of(file.path),
-        "role": file.role,
-        "generation": file.generation,
-        "size": file.size,
-        "packed": file.packed,
-        "copy": file.name,
-    }
+            screen.lines(files_of(archive, entry))

@@ -9,7 +9,7 @@ from steno.cli.names import text_of
 from steno.cli.progress import Progress
 from steno.cli.screen import Screen, write_json
 from steno.index.search.audit import REASONS, Account, audit
-from steno.safe.terminal import Line, one_line, wrap
+from steno.safe.terminal import Line, one_line, width, wrap
 
 if TYPE_CHECKING:
     from steno.index.opened import Index
@@ -18,6 +18,8 @@ __all__ = ["audited"]
 
 _LISTED: Final = 20
 _GUTTER: Final = 40
+_READABLE: Final = 24
+_INDENT: Final = 6
 _WORTH: Final = ("unread", "unreadable", "missing", "gone")
 
 
@@ -27,7 +29,7 @@ def audited(index: "Index", screen: Screen, *, as_json: bool) -> None:
     with Progress(total or 0, "Auditing") as bar:
         accounts = list(audit(index.connection, index.texts, bar.add))
     if as_json:
-        write_json(_json(accounts))
+        write_json(_json(accounts) | {"complete": index.report is not None})
     else:
         screen.lines(_lines(accounts, screen.width))
 
@@ -47,25 +49,41 @@ def _lines(accounts: list[Account], columns: int) -> Iterator[Line]:
     counted = sum(sizes.values())
     said = f"{words.count(len(accounts), 'file')}, {total:,} bytes"
     whole = "every byte accounted for" if counted == total else f"{total - counted:,} bytes unknown"
-    yield [(said, "bold"), f"  {whole}"]
+    if width(said) + width(whole) + 2 <= columns:
+        yield [(said, "bold"), f"  {whole}"]
+    else:
+        yield [(said, "bold")]
+        yield [whole]
     yield []
     yield [(f"{'BYTES':>15}  {'RECORDS':>9}", "dim")]
     for name, meaning in REASONS.items():
         if sizes[name] or name == "words":
             count = f"{records[name]:,}" if records[name] else ""
             shown = f"{sizes[name]:>15,}  {count:>9}  "
-            style = "yellow" if name in _WORTH else ""
-            first, *more = wrap(meaning, columns - _GUTTER)
-            yield [shown, (f"{name:<10}  ", style), (first, "dim")]
-            yield from ([" " * _GUTTER, (line, "dim")] for line in more)
+            named = (f"{name:<10}  ", "yellow" if name in _WORTH else "")
+            yield from _explained([shown, named], meaning, columns)
     documents = sum(account.documents for account in accounts)
     indexed = sum(account.indexed for account in accounts)
     yield []
+    texts = f"{words.count(indexed, 'text')} in the index"
     if documents == indexed and not any(account.odd for account in accounts):
-        yield [f"{indexed:,} texts in the index, as many as the files hold"]
+        said, style = f"{texts}, as many as the files hold", ""
     else:
-        yield [(f"{indexed:,} texts in the index, {documents:,} in the files", "red")]
+        said, style = f"{texts}, {documents:,} in the files", "red"
+    for line in wrap(said, columns):
+        yield [(line, style)]
     yield from _worth_a_look(accounts, columns)
+
+
+def _explained(row: Line, meaning: str, columns: int) -> Iterator[Line]:
+    """Yield a row with what it means beside it, or below where the screen is too narrow."""
+    if columns - _GUTTER < _READABLE:
+        yield row
+        yield from ([" " * _INDENT, (line, "dim")] for line in wrap(meaning, columns - _INDENT))
+        return
+    first, *more = wrap(meaning, columns - _GUTTER)
+    yield [*row, (first, "dim")]
+    yield from ([" " * _GUTTER, (line, "dim")] for line in more)
 
 
 def _worth_a_look(accounts: list[Account], columns: int) -> Iterator[Line]:

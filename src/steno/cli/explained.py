@@ -1,6 +1,6 @@
 """The lines behind a total, for people and for programs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from steno.cli import clock, words
@@ -9,12 +9,16 @@ from steno.cli.usage import figures_json, names_json
 from steno.cli.usage_table import cost
 from steno.report.usage.explain import Explained, LineSeen, Response
 from steno.safe.terminal import Line as Words
-from steno.safe.terminal import one_line, pad, short_path, width
+from steno.safe.terminal import one_line, short_path, width, wrap
 
 __all__ = ["explained_json", "show_explained"]
 
 _RESPONSES: Final = 20
 _SKIPPED: Final = 5
+_INDENT: Final = " " * 5
+_NARROW: Final = 24
+"""Where a path would have less room than that, the figures go below it."""
+_NAMELESS: Final = {"agent": ("unknown", "the session"), "branch": ("unknown", "(none)")}
 _MARKS: Final = {
     "counted": ("✓", "green"),
     "merged": ("·", "dim"),
@@ -32,36 +36,56 @@ _FIGURES: Final = (
 
 
 def show_explained(
-    explained: Explained, limit: int | None, color: Any, columns: int | None
+    explained: Explained, by: str, limit: int | None, color: Any, columns: int | None
 ) -> None:
     """Write the lines behind a total for people."""
     screen = Screen(color, columns)
-    limit = _RESPONSES if limit is None else limit
-    shown = explained.responses[: limit or None]
+    shown = explained.responses[: _RESPONSES if limit is None else limit or None]
+    groups: dict[tuple[str, ...], list[Response]] = {}
+    for response in explained.responses:
+        groups.setdefault(response.names, []).append(response)
     group: tuple[str, ...] | None = None
     for response in shown:
         if response.names != group:
             group = response.names
-            members = [each for each in explained.responses if each.names == group]
-            screen.lines(_head(group, members))
+            screen.lines(_head(by, group, groups[group], screen.width))
         screen.lines(_response(response, screen.width))
-    screen.lines(_end(explained, len(shown), screen.width))
+    skipped = explained.skipped[: None if limit == 0 else _SKIPPED]
+    screen.lines(_end(explained, len(shown), len(skipped), screen.width))
+    for line in skipped:
+        screen.lines(_line(line, screen.width))
 
 
-def _head(names: tuple[str, ...], members: list[Response]) -> Iterator[Words]:
-    known = sum(each.cost or 0 for each in members)
-    name = " · ".join(one_line(each, 60) or "unknown" for each in names)
+def _head(
+    by: str, names: tuple[str, ...], members: list[Response], columns: int
+) -> Iterator[Words]:
+    nameless = _NAMELESS.get(by, ("unknown",))
+    named = (one_line(name, 60) or other for name, other in zip(names, nameless, strict=True))
     said = words.count(len(members), "response")
-    yield [(name, "bold"), (f"  {said}  ${known / 1e6:,.6f}", "dim")]
+    name = one_line(" · ".join(named), columns)
+    return _flow([(name, "bold"), (said, "dim"), (_sum(members), "dim")], columns, "", " ")
+
+
+def _sum(members: list[Response]) -> str:
+    """Return what responses cost together, as far as that is known."""
+    known = [each.cost for each in members if each.cost is not None]
+    if not known:
+        return "cost unknown"
+    return f"${sum(known) / 1e6:,.6f}{'+?' if len(known) < len(members) else ''}"
 
 
 def _response(response: Response, columns: int) -> Iterator[Words]:
-    figures = response.figures
     price = "no price known" if response.cost is None else f"${response.cost / 1e6:.6f}"
     stamp = clock.iso(None if response.time is None else response.time / 1000) or "time unknown"
-    about = f"  {one_line(words.model_name(response.model), 30) or 'no model'}  {stamp}  {price}"
-    mark = "  ≈ placeholder" if figures.estimated else ""
-    yield [" ", (one_line(response.key, 40), "bold"), (about, ""), (mark, "yellow")]
+    pieces = [
+        (one_line(response.key, min(40, columns - 1)), "bold"),
+        (one_line(words.model_name(response.model), 30) or "no model", ""),
+        (stamp, ""),
+        (price, ""),
+    ]
+    if response.figures.estimated:
+        pieces.append(("≈ placeholder", "yellow"))
+    yield from _flow(pieces, columns, " ", "   ")
     for number, line in enumerate(response.lines):
         following = response.lines[number + 1 : number + 2]
         # What holds for several lines in a row is said once, below the last of them.
@@ -72,42 +96,75 @@ def _response(response: Response, columns: int) -> Iterator[Words]:
 def _line(line: LineSeen, columns: int, *, why: bool = True) -> Iterator[Words]:
     mark, style = _MARKS[line.verdict]
     place = f":{line.line}" if line.line else f" @{line.offset}"
+    figures = _figures(line)
+    told = sum(width(text) + 2 for text, _ in figures)
+    beside = columns - told - width(place) - len(_INDENT) - 1
+    room = beside if beside >= _NARROW else columns - width(place) - len(_INDENT)
+    folder, name = short_path(line.path, room)
+    head: Words = ["   ", (mark, style), " ", (folder, "dim"), name + place]
+    if beside >= _NARROW:
+        yield [*head, *(bit for figure in figures for bit in ("  ", figure))]
+    else:
+        yield head
+        yield from _flow(figures, columns, _INDENT, _INDENT)
+    if why and (line.verdict != "counted" or not line.line):
+        said = one_line(f"{line.verdict}: {line.why}")
+        for text in wrap(said, columns - len(_INDENT)):
+            yield [(_INDENT + text, "dim")]
+
+
+def _figures(line: LineSeen) -> list[tuple[str, str]]:
     fresh, output, short, long, read, searches = line.figures
     parts = [f"in {fresh:,}", f"out {output:,}", f"5m {short:,}", f"1h {long:,}", f"read {read:,}"]
     if searches:
         parts.append(words.count(searches, "search", "searches"))
-    told = "  ".join(parts)
-    folder, name = short_path(line.path, max(16, columns - width(told) - width(place) - 8))
-    yield ["   ", (mark, style), " ", (folder, "dim"), name + place, "  ", told]
-    if why and (line.verdict != "counted" or not line.line):
-        yield [(pad("", 5) + one_line(f"{line.verdict}: {line.why}", columns - 6), "dim")]
+    return [*((part, "") for part in parts), *([("cut to bounds", "yellow")] if line.cut else [])]
 
 
-def _end(explained: Explained, shown: int, columns: int) -> Iterator[Words]:
+def _end(explained: Explained, shown: int, skipped: int, columns: int) -> Iterator[Words]:
     yield []
     everything = len(explained.responses)
     if shown < everything:
-        yield [(f"{shown:,} of {everything:,} responses; --limit 0 shows all", "dim")]
+        said = f"{shown:,} of {everything:,} responses; --limit 0 shows all"
+        for text in wrap(said, columns):
+            yield [(text, "dim")]
     merged = sum(line.verdict == "merged" for each in explained.responses for line in each.lines)
     copies = sum(line.verdict == "copy" for each in explained.responses for line in each.lines)
-    totals = explained.totals
     counted = words.count(everything, "response")
+    counted = f"{counted} counted, {cost(explained.cost, explained.totals)}"
     rest = (
-        f"  {words.count(merged, 'line')} merged, {words.count(copies, 'line')} of copies, "
+        f"{words.count(merged, 'line')} merged, {words.count(copies, 'line')} of copies, "
         f"{words.count(len(explained.skipped), 'line')} skipped"
     )
-    yield [
-        (f"{counted} counted, {cost(explained.cost, totals)}", "bold"),
-        rest,
-    ]
-    for line in explained.skipped[:_SKIPPED]:
-        yield from _line(line, columns)
+    if skipped < len(explained.skipped):
+        rest += f", {skipped:,} of {len(explained.skipped):,} shown; --limit 0 shows all"
+    parts = [(text, "") for text in wrap(rest, columns)]
+    yield from _flow([(counted, "bold"), *parts], columns, "", "")
+
+
+def _flow(
+    pieces: Iterable[tuple[str, str]], columns: int, first: str, rest: str
+) -> Iterator[Words]:
+    """Yield pieces side by side, on as many lines as they take."""
+    line: Words = [first]
+    used, empty = width(first), True
+    for text, style in pieces:
+        if not empty and used + 2 + width(text) > columns:
+            yield line
+            line = [rest]
+            used, empty = width(rest), True
+        gap = "" if empty else "  "
+        line += [gap, (text, style)]
+        used += len(gap) + width(text)
+        empty = False
+    yield line
 
 
 def explained_json(explained: Explained, by: str) -> dict[str, Any]:
     """Return the lines behind a total as a value for JSON."""
     return {
         "by": by,
+        "complete": explained.complete,
         "totals": figures_json(explained.totals, explained.cost),
         "responses": [
             {
@@ -134,6 +191,7 @@ def _line_json(line: LineSeen) -> dict[str, Any]:
         "verdict": line.verdict,
         "why": _text(line.why),
         "counts_in": _text(line.counts_in) or None,
+        "cut": line.cut,
         **dict(zip(_FIGURES, line.figures, strict=True)),
     }
 

@@ -1,13 +1,20 @@
-"""What it cost by weekday and hour, or day by day, in four shades."""
+"""What it cost by weekday and hour, or day by day, in four shades.
 
+Each shade has a quarter of the squares that cost anything. By the amounts themselves a single dear
+hour would leave all the others alike.
+"""
+
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from typing import Final
 
 from steno.cli.screen import Screen
+from steno.cli.usage_table import dollars
 from steno.report.usage.totals import Report
 from steno.safe.terminal import Line as Words
+from steno.safe.terminal import width, wrap
 
 __all__ = ["heat_map"]
 
@@ -16,7 +23,6 @@ _SHADES: Final = "·░▒▓█"
 _PLAIN: Final = " .:*#"
 _HOURS: Final = 24
 _WEEK: Final = 7
-_MICRO: Final = 1_000_000
 _LEFT: Final = 6
 
 
@@ -37,13 +43,17 @@ def _hours(costs: dict[tuple[str, int], int], screen: Screen) -> Iterator[Words]
     heat = [[0] * _HOURS for _ in _WEEKDAYS]
     for (day, hour), cost in costs.items():
         heat[date.fromisoformat(day).weekday()][hour] += cost
-    most = max(map(max, heat))
-    heads = "".join(f"{hour:<6}" for hour in range(0, _HOURS, 3))
+    scale = _Scale((cost for row in heat for cost in row), screen)
+    sums = [dollars(sum(row)) for row in heat]
+    room = screen.width - _LEFT - 2 - max(map(width, sums))
+    wide = 2 if room >= 2 * _HOURS else 1
+    heads = "".join(f"{hour:<{3 * wide}}" for hour in range(0, _HOURS, 3))
     yield [(" " * _LEFT + heads, "dim")]
-    for name, row in zip(_WEEKDAYS, heat, strict=True):
-        cells = "".join(_shade(cost, most, screen) * 2 for cost in row)
-        yield [(f" {name}  ", "bold"), (cells, "blue"), (f"  ${sum(row) / _MICRO:,.2f}", "")]
-    yield from _legend(most, "an hour of a weekday", screen)
+    for name, row, total in zip(_WEEKDAYS, heat, sums, strict=True):
+        cells = "".join(scale.shade(cost) * wide for cost in row)
+        told = f"  {total}" if room >= _HOURS else ""
+        yield [(f" {name}  ", "bold"), (cells, "blue"), told]
+    yield from scale.legend("an hour of a weekday")
 
 
 def _days(costs: dict[tuple[str, int], int], screen: Screen) -> Iterator[Words]:
@@ -58,7 +68,7 @@ def _days(costs: dict[tuple[str, int], int], screen: Screen) -> Iterator[Words]:
     weeks = min((screen.width - _LEFT - 1) // 2, passed // _WEEK + 1)
     monday = last - timedelta(days=last.weekday(), weeks=weeks - 1)
     shown = [cost for day, cost in days.items() if day >= monday]
-    most = max(shown, default=0)
+    scale = _Scale(shown, screen)
     months = ""
     for week in range(weeks):
         start = monday + timedelta(weeks=week)
@@ -69,21 +79,36 @@ def _days(costs: dict[tuple[str, int], int], screen: Screen) -> Iterator[Words]:
         cells = ""
         for week in range(weeks):
             day = monday + timedelta(weeks=week, days=weekday)
-            cells += "  " if day > last else _shade(days.get(day, 0), most, screen) * 2
+            cells += "  " if day > last else scale.shade(days.get(day, 0)) * 2
         yield [(f" {name}  ", "bold"), (cells, "blue")]
-    yield from _legend(most, "a day", screen)
+    yield from scale.legend("a day")
 
 
-def _shade(cost: int, most: int, screen: Screen) -> str:
-    shades = _SHADES if screen.paint.unicode else _PLAIN
-    steps = len(shades) - 1
-    return shades[0] if cost <= 0 else shades[min(steps, 1 + cost * steps // (most + 1))]
+class _Scale:
+    """Which amounts have which shade."""
 
+    def __init__(self, costs: Iterable[int], screen: Screen) -> None:
+        self._costs = sorted(cost for cost in costs if cost > 0)
+        self._shades = _SHADES if screen.paint.unicode else _PLAIN
+        self._width = screen.width
 
-def _legend(most: int, of_what: str, screen: Screen) -> Iterator[Words]:
-    shades = _SHADES if screen.paint.unicode else _PLAIN
-    yield [
-        (" " * _LEFT + "none ", "dim"),
-        (shades, "blue"),
-        (f" up to ${most / _MICRO:,.2f} for {of_what}", "dim"),
-    ]
+    def shade(self, cost: int) -> str:
+        """Return the shade of an amount; equal ones have the same, the highest the last."""
+        if cost <= 0:
+            return self._shades[0]
+        below = bisect_right(self._costs, cost)
+        steps = len(self._shades) - 1
+        return self._shades[-(-below * steps // len(self._costs))]
+
+    def legend(self, of_what: str) -> Iterator[Words]:
+        """Say what the shades mean."""
+        most = dollars(self._costs[-1]) if self._costs else dollars(0)
+        said = f"a quarter each, up to {most} for {of_what}"
+        first: Words = [(" " * _LEFT + "none ", "dim"), (self._shades, "blue")]
+        room = self._width - _LEFT
+        if len("none ") + len(self._shades) + 1 + width(said) <= room:
+            yield [*first, (f" {said}", "dim")]
+            return
+        yield first
+        for text in wrap(said, room):
+            yield [(" " * _LEFT + text, "dim")]

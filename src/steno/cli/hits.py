@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 from steno.cli import clock, words
 from steno.cli.marked import marked_lines
-from steno.cli.names import argument, encodable, stem_of, text_of
+from steno.cli.names import Names, argument, encodable, text_of
 from steno.cli.screen import Screen
 from steno.cli.table import Column, layout
+from steno.index.scan import path_from
 from steno.index.search.excerpts import Excerpt, excerpt_of
 from steno.index.search.grouping import Group, groups_of
 from steno.index.search.language import FILTERS, Query
 from steno.index.search.reader import Reader, Text, offset_of
 from steno.index.state import SHIFT
-from steno.safe.terminal import Bit, Line, cut, one_line, pad, width
+from steno.safe.terminal import Bit, Line, cut, one_line, pad, width, wrap
 
 if TYPE_CHECKING:
     from steno.index.opened import Index
     from steno.index.search.finder import Finder, Found
     from steno.index.search.grep import Pattern
 
-__all__ = ["Hits"]
+__all__ = ["Hits", "at"]
 
-_SHORTEST: Final = 4
 _UUID: Final = 8
 _WHERE: Final = 8
 _KIND: Final = 10
@@ -37,6 +37,7 @@ _LOST: Final = {
     "gone": "(the file is gone and not in the archive: the words cannot be shown)",
     "changed": "(the record is not what was indexed: `steno sync`, or the file was changed)",
 }
+_UNTYPED: Final = "(its path cannot be typed; --json has it)"
 _Shown = tuple[Text, Excerpt | None]
 
 
@@ -58,12 +59,18 @@ class Hits:
         self._found = found
         self._pattern = pattern
         self._where = where
+        self._complete = index.report is not None
         self._first: tuple[Group, Text] | None = None
 
     @cached_property
     def groups(self) -> list[Group]:
         """The sessions."""
         return groups_of(self._connection, self._found.messages)
+
+    @cached_property
+    def _names(self) -> Names:
+        statement = "SELECT f.path FROM sessions s JOIN files f ON f.id = s.file WHERE s.agent = ''"
+        return Names(path_from(path) for (path,) in self._connection.execute(statement))
 
     @cached_property
     def _searched(self) -> int:
@@ -105,9 +112,12 @@ class Hits:
                 shown = list(self._shown(reader, group, each))
                 archived = any(text.archived for text, _ in shown)
                 yield self._title(group, columns, archived=archived)
+                first = next((text for text, _ in shown if not text.lost), None)
+                if self._first is None and first is not None:
+                    self._first = group, first
+                if first is not None and self._again(group, first) != self._short(group):
+                    yield [("  " + (self._way_in(group, first) or _UNTYPED), "dim")]
                 for text, excerpt in shown:
-                    if self._first is None and not text.lost:
-                        self._first = group, text
                     yield from self._hit(group, text, excerpt, columns)
                 more = len(group.messages) - len(shown)
                 if more > 0:
@@ -186,22 +196,21 @@ class Hits:
         yield from rows
 
     def _short(self, group: Group) -> str:
-        """Return as few letters of its id as name it, else its path."""
-        name = group.id
-        if stem_of(group.path) != name:
-            return group.path
-        execute = self._connection.execute
-        (same,) = execute(
-            "SELECT count(*) FROM sessions WHERE id = ? AND agent = ''", (name,)
-        ).fetchone()
-        if same > 1:
-            return group.path
-        near = [
-            *execute("SELECT max(id) FROM sessions WHERE id < ?", (name,)).fetchone(),
-            *execute("SELECT min(id) FROM sessions WHERE id > ?", (name,)).fetchone(),
-        ]
-        shared = max((_shared(name, other) for other in near if other), default=0)
-        return name[: max(_SHORTEST, shared + 1)]
+        """Return as few letters of its file's name as tell it from the others, as `ls` does."""
+        return self._names.short(group.path) if group.found else group.id[:_UUID]
+
+    def _again(self, group: Group, text: Text | None) -> str:
+        """Return what names it in another command: the short name, or its path."""
+        file = text.message >> SHIFT if text is not None else 0
+        # There may be copies of a session under other names, and the message in one of them only.
+        own = file in group.files and file not in group.agents
+        return self._names.again(group.files[file] if own else group.path)
+
+    def _way_in(self, group: Group, text: Text | None) -> str | None:
+        """Return the command that opens it, at a message if there is one."""
+        name = argument(self._again(group, text))
+        there = at(group, text) if text is not None else ""
+        return None if None in (name, there) else f"steno show{self._where} {name}{there}"
 
     # Around
 
@@ -209,7 +218,9 @@ class Hits:
         """Yield what to say when nothing was found."""
         said = f"Nothing found in {words.count(self._searched, 'session')}"
         why = self._found.scope.empty
-        yield [one_line(f"{said}: {why}." if why else f"{said}.", columns * 2)]
+        told = one_line(f"{said}: {why}." if why else f"{said}.", columns * 4)
+        for line in wrap(told, columns):
+            yield [line]
         names = [
             word.text.partition(":")[0]
             for group in query.wanted
@@ -227,13 +238,9 @@ class Hits:
             screen.lines([[], [left]])
         if not screen.tty:
             return
-        steps: list[str] = []
-        if self._first is not None:
-            group, text = self._first
-            name = argument(self._short(group))
-            if name is not None:
-                steps.append(f"steno show{self._where} {name}{_at(group, text)}")
-        screen.next_steps(steps, f"{left}." if left else "")
+        group, text = self._first or (self.groups[0] if self.groups else None, None)
+        step = self._way_in(group, text) if group is not None else None
+        screen.next_steps([step] if step else [], f"{left}." if left else "")
 
     # Programs
 
@@ -241,10 +248,19 @@ class Hits:
         """Return the hits for programs."""
         with Reader(self._connection) as reader:
             return [
-                _hit_json(group, text, excerpt)
+                _hit_json(group, text, excerpt) | {"complete": self._complete}
                 for group in self._some(limit)
                 for text, excerpt in self._shown(reader, group, each)
             ]
+
+    def sums(self) -> dict[str, Any]:
+        """Return the numbers for programs."""
+        return {
+            "hits": self.total,
+            "sessions": len(self.groups),
+            "wide": self.wide,
+            "complete": self._complete,
+        }
 
     def sessions_json(self, limit: int) -> list[dict[str, Any]]:
         """Return the sessions for programs."""
@@ -258,6 +274,7 @@ class Hits:
                 "ended": _iso(group.ended),
                 "gone": group.gone,
                 "hits": len(group.messages),
+                "complete": self._complete,
             }
             for group in self._some(limit)
         ]
@@ -293,12 +310,17 @@ def _when(group: Group, text: Text) -> str:
     return f"turn {text.turn}" if text.turn else ""
 
 
-def _at(group: Group, text: Text) -> str:
-    """Return the options that open a session at a message."""
-    agent = group.agents.get(text.message >> SHIFT)
+def at(group: Group, text: Text) -> str | None:
+    """Return the options that open a session at a message; None if they cannot be typed."""
     if text.uuid.replace("-", "").isalnum():
         return f" --at {text.uuid[:_UUID]}"
-    return f"{f' --agent {agent}' if agent else ''} --at {offset_of(text.message)}"
+    byte = f" --at {offset_of(text.message)}"
+    agent = group.agents.get(text.message >> SHIFT)
+    if not agent:
+        return byte
+    # The name of its file, which no id can turn into an option.
+    name = argument(f"agent-{agent}" if agent.startswith("-") else agent)
+    return None if name is None else f" --agent {name}{byte}"
 
 
 def _kind(excerpt: Excerpt | None) -> tuple[str, str]:
@@ -328,8 +350,3 @@ def _day(millis: int | None) -> str:
         return f"{words.day(millis / 1000, clock.now())} {words.clock(millis / 1000)}"
     except (ValueError, OverflowError, OSError):
         return ""
-
-
-def _shared(one: str, other: str) -> int:
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -17,8 +17,7 @@ from steno.store.archive.opened import Archived
 from steno.store.count import count_turns
 from steno.store.discover import Discovery, Found, Problem
 from steno.store.glance import Glance
-from steno.store.library import newest_first, seen
-from steno.store.places import config_dir
+from steno.store.library import newest_first, roots_of, seen
 
 __all__ = ["command"]
 
@@ -320,7 +319,7 @@ def _finish(screen: Screen, listing: _Listing, root: tuple[str, ...], *, demo: b
 
 
 def _nothing(screen: Screen, listing: _Listing, root: tuple[str, ...], where: str) -> None:
-    place = ", ".join(root) if root else "the demo" if where else config_dir()
+    place = ", ".join(root) if root else "the demo" if where else ", ".join(roots_of())
     if not listing.total:
         demo = f"`{program()} demo` writes some to look at."
         screen.lines([[f"No sessions in {place}. ", demo]])

@@ -123,9 +123,10 @@ def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> l
 
     try:
         where = roots(tuple(ctx.params.get("root") or ()), demo=bool(ctx.params.get("demo")))
+        files = newest_first(where)
     except StenoError:
         return []
-    looks = (look for _, look in seen(newest_first(where)) if not look.hidden)
+    looks = (look for _, look in seen(files) if not look.hidden)
     fitting = (look for look in looks if look.id.startswith(incomplete))
     return [CompletionItem(look.id, help=one_line(look.title, 60)) for look in islice(fitting, 40)]
 

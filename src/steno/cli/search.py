@@ -1,6 +1,7 @@
 """`steno search`: words in every session, and where they were said."""
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -131,6 +132,8 @@ def command(
         raise click.UsageError("--rank and --oldest exclude each other")
     screen = Screen(color, width)
     with fresh_index(root, demo=demo, no_sync=no_sync) as index:
+        if index.report is None and not no_sync:
+            complain("a sync is at work; what it has not finished is not found yet")
         if audit:
             if query or wanted.regex:
                 raise click.UsageError("--audit looks at everything; it takes no words")
@@ -138,8 +141,6 @@ def command(
 
             audited(index, screen, as_json=wanted.as_json)
             return
-        if index.report is None and not no_sync:
-            complain("a sync is at work; what it has not finished is not found yet")
         text = " ".join(word.removeprefix(_NOT) for word in query)
         _search(index, text, wanted, screen, where_to_look(root, demo=demo))
 
@@ -154,11 +155,15 @@ def _search(index: "Index", text: str, wanted: _Asked, screen: Screen, where: st
     order = "rank" if wanted.rank else "oldest" if wanted.oldest else "newest"
     pattern = Pattern(wanted.regex) if wanted.regex is not None else None
     found = finder.find(query, order, alone=pattern is None)
+    # The pattern is looked for again where excerpts are made: its limit holds until the end.
+    with nullcontext() if pattern is None else pattern:
+        if pattern is not None:
+            _match(index, found, pattern)
+        for word in found.wanted.ignored:
+            complain(f"{why_ignored(word)}: left out", "--regex looks for anything")
+        _tell(Hits(index, finder, found, pattern, where), query, wanted, screen)
     if pattern is not None:
-        _match(index, found, pattern)
-    for word in found.wanted.ignored:
-        complain(f"{why_ignored(word)}: left out", "--regex looks for anything")
-    _tell(Hits(index, finder, found, pattern, where), query, wanted, screen)
+        _tell_limits(pattern)
     if not found.messages:
         raise click.exceptions.Exit(1)
 
@@ -192,11 +197,15 @@ def _match(index: "Index", found: "Found", pattern: "Pattern") -> None:
         (msgspec.json.encode(found.messages).decode(),),
     )
     total = int(lengths.fetchone()[0] or 0)
-    with Progress(total, "Matching") as bar, Reader(index.connection) as reader, pattern:
+    with Progress(total, "Matching") as bar, Reader(index.connection) as reader:
         fitting = pattern.among(reader, found.messages, found.scope, bar.add)
     found.messages = [message for message in found.messages if message in fitting]
+
+
+def _tell_limits(pattern: "Pattern") -> None:
     if pattern.slow:
-        complain(f"{words.count(pattern.slow, 'text')} took the pattern too long and was skipped")
+        were = "was" if pattern.slow == 1 else "were"
+        complain(f"{words.count(pattern.slow, 'text')} took the pattern too long, {were} skipped")
     if pattern.cut:
         complain(f"{words.count(pattern.cut, 'text')} longer than 4 MB, looked at in part")
 
@@ -220,7 +229,7 @@ def _tell(hits: "Hits", query: "Query", wanted: _Asked, screen: Screen) -> None:
 
 def _count(hits: "Hits", screen: Screen, *, as_json: bool) -> None:
     if as_json:
-        write_json({"hits": hits.total, "sessions": len(hits.groups), "wide": hits.wide})
+        write_json(hits.sums())
     else:
         screen.lines([[str(hits.total)]])
 

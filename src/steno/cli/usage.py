@@ -10,7 +10,7 @@ import msgspec
 from steno.cli import clock
 from steno.cli.fresh import NO_SYNC
 from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, roots
-from steno.errors import BadRequest
+from steno.errors import BadRequest, NotFound
 from steno.report.prices import Prices
 from steno.report.usage.cells import BYS, NAMES, By
 from steno.report.usage.sort import with_times
@@ -18,6 +18,7 @@ from steno.report.usage.totals import Figures, Line, Report, report_of
 from steno.report.usage.wanted import Wanted
 
 if TYPE_CHECKING:
+    from steno.index.opened import Index
     from steno.report.usage.explain import Explained
     from steno.store.found import Problem
 
@@ -25,7 +26,8 @@ __all__ = ["command"]
 
 _CLOCK: Final = re.compile(r"\d+\s*[mh]|.*:.*")
 _MICRO: Final = 1_000_000
-_WEEKS: Final = ("hours", "days")
+_HEATS: Final[dict[str, By]] = {"hours": "hour", "days": "day"}
+_TROUBLE: Final = ("denied", "unreadable")
 
 
 class Asked(msgspec.Struct):
@@ -64,7 +66,7 @@ class Asked(msgspec.Struct):
     "--heat",
     is_flag=False,
     flag_value="hours",
-    type=click.Choice(_WEEKS),
+    type=click.Choice(tuple(_HEATS)),
     help="Draw what it cost by weekday and hour, or day by day.",
 )
 @click.option("--abandoned", is_flag=True, help="Look into every session for abandoned branches.")
@@ -94,6 +96,8 @@ def command(
         raise BadRequest("--explain goes with neither --heat nor --csv")
     if as_json and asked.as_csv:
         raise BadRequest("--json and --csv are two things")
+    if asked.heat and asked.by not in (None, _HEATS[asked.heat]):
+        raise BadRequest(f"--heat {asked.heat} is by {_HEATS[asked.heat]} and by nothing else")
     wanted = _wanted(asked)
     prices = _prices(asked)
     problems: list[Problem] = []
@@ -112,7 +116,7 @@ def command(
         from steno.cli.usage_table import show
 
         show(report, wanted, asked, color, width)
-    if not report.lines and (wanted.is_bounded or wanted.project):
+    if not report.lines and (wanted.is_bounded or wanted.project or not report.complete):
         raise click.exceptions.Exit(1)
 
 
@@ -155,20 +159,37 @@ def _report(asked: Asked, wanted: Wanted, prices: Prices, problems: "list[Proble
         from steno.index.home import index_of
         from steno.report.usage.files import count_files
 
-        if wanted.by == "tool":
-            raise BadRequest("only the index knows tools", hint="leave out --no-index")
+        _refuse_tools(wanted)
         where = index_of(roots(asked.root, demo=asked.demo)).roots
         cells = count_files(where, wanted, problems)
-        return report_of(with_times(cells, wanted.by), wanted.by, prices)
+        report = report_of(with_times(cells, wanted.by), wanted.by, prices)
+        report.complete = not _trouble(problems)
+        return report
     from steno.cli.fresh import fresh_index
     from steno.report.usage.indexed import count_index, tell_more
 
     with fresh_index(asked.root, demo=asked.demo, no_sync=asked.no_sync) as index:
         cells = with_times(count_index(index.connection, wanted, prices), wanted.by)
         report = report_of(cells, wanted.by, prices)
+        report.complete = _is_complete(index, asked, problems)
         tell_more(index.connection, wanted, report.lines)
         _look_for_branches(index.connection, report, wanted, prices, asked)
     return report
+
+
+def _is_complete(index: "Index", asked: Asked, problems: "list[Problem]") -> bool:
+    """Whether all there is is in the index; where another sync is still at work, say so."""
+    if index.report is None:
+        if not asked.no_sync:
+            from steno.cli.screen import complain
+
+            complain(
+                "another sync is at work: the figures are not complete",
+                "--no-index counts all the files themselves",
+            )
+        return False
+    problems += index.report.problems
+    return not _trouble(problems)
 
 
 def _look_for_branches(
@@ -200,18 +221,26 @@ def _explained(
 ) -> "Explained":
     from steno.report.usage.explain import explain_files, explain_index
 
-    if wanted.by == "tool":
-        raise BadRequest("--explain does not go by tool")
     what = asked.explain or ""
     if asked.no_index:
         from steno.index.home import index_of
 
+        _refuse_tools(wanted)
         where = index_of(roots(asked.root, demo=asked.demo)).roots
-        return explain_files(where, wanted, prices, problems, what)
+        explained = explain_files(where, wanted, prices, problems, what)
+        explained.complete = not _trouble(problems)
+        return explained
     from steno.cli.fresh import fresh_index
 
     with fresh_index(asked.root, demo=asked.demo, no_sync=asked.no_sync) as index:
-        return explain_index(index.connection, wanted, prices, what)
+        explained = explain_index(index.connection, wanted, prices, what)
+        explained.complete = _is_complete(index, asked, problems)
+        return explained
+
+
+def _refuse_tools(wanted: Wanted) -> None:
+    if wanted.by == "tool":
+        raise BadRequest("only the index knows tools", hint="leave out --no-index")
 
 
 def _show_explained(
@@ -225,18 +254,27 @@ def _show_explained(
 ) -> None:
     from steno.cli.explained import explained_json, show_explained
 
+    if asked.explain and not explained.responses:
+        raise NotFound(
+            f"no row or response goes by the name {asked.explain}",
+            hint=f"`steno usage --by {wanted.by}` lists the rows",
+        )
     if as_json:
         write_plain_json(explained_json(explained, wanted.by))
     else:
-        show_explained(explained, asked.limit, color, width)
+        show_explained(explained, wanted.by, asked.limit, color, width)
     if not explained.responses:
         raise click.exceptions.Exit(1)
+
+
+def _trouble(problems: "list[Problem]") -> "list[Problem]":
+    return [problem for problem in problems if problem.kind in _TROUBLE]
 
 
 def _complain(problems: "list[Problem]") -> None:
     from steno.cli.screen import complain
 
-    trouble = [problem for problem in problems if problem.kind in ("denied", "unreadable")]
+    trouble = _trouble(problems)
     if trouble:
         complain(f"{len(trouble):,} files could not be read, such as {trouble[0].path}")
 
@@ -283,6 +321,7 @@ def as_json_value(report: Report, wanted: Wanted, limit: int) -> dict[str, Any]:
         "by": report.by,
         "since": clock.iso(None if wanted.since is None else wanted.since / 1000),
         "until": clock.iso(None if wanted.until is None else wanted.until / 1000),
+        "complete": report.complete,
         "rows": [_row_json(report.by, line) for line in report.lines[: limit or None]],
         "totals": figures_json(report.totals, report.cost),
         "abandoned": None

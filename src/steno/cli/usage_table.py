@@ -12,7 +12,7 @@ from steno.report.usage.wanted import Wanted
 from steno.safe.terminal import Line as Words
 from steno.safe.terminal import one_line, wrap
 
-__all__ = ["bar", "cost", "footnotes", "show"]
+__all__ = ["bar", "cost", "dollars", "footnotes", "show"]
 
 _ROWS: Final = 30
 _MICRO: Final = 1_000_000
@@ -30,18 +30,7 @@ def show(report: Report, wanted: Wanted, asked: Any, color: Any, width: int | No
     """Write a report for people."""
     screen = Screen(color, width)
     if not report.lines:
-        screen.lines(
-            [
-                [
-                    "Nothing was asked"
-                    + (
-                        " in that time or place."
-                        if wanted.is_bounded or wanted.project
-                        else " so far."
-                    )
-                ]
-            ]
-        )
+        screen.lines([line] for line in wrap(_nothing(report, wanted), screen.width))
         return
     if asked.heat:
         from steno.cli.heat import heat_map
@@ -54,6 +43,13 @@ def show(report: Report, wanted: Wanted, asked: Any, color: Any, width: int | No
     where = where_to_look(asked.root, demo=asked.demo)
     steps = [f"steno usage{where} --explain", f"steno usage{where} --by session"]
     screen.next_steps(steps, "Each response counted once.")
+
+
+def _nothing(report: Report, wanted: Wanted) -> str:
+    if not report.complete:
+        return "Nothing to count so far; not everything was read."
+    bounded = wanted.is_bounded or wanted.project
+    return f"Nothing was asked {'in that time or place' if bounded else 'so far'}."
 
 
 def _table(report: Report, screen: Screen, limit: int) -> Iterator[Words]:
@@ -76,12 +72,9 @@ def _table(report: Report, screen: Screen, limit: int) -> Iterator[Words]:
     yield [" ", *(_bold(bit) for bit in rows[-1])]
     if len(lines) < len(report.lines):
         which = "newest" if in_time else "dearest"
-        yield [
-            (
-                f" the {which} {len(lines):,} of {len(report.lines):,} rows; --limit 0 shows all",
-                "dim",
-            )
-        ]
+        said = f"the {which} {len(lines):,} of {len(report.lines):,} rows; --limit 0 shows all"
+        for text in wrap(said, room):
+            yield [(f" {text}", "dim")]
 
 
 def _with_bars(
@@ -190,7 +183,18 @@ def cost(micro: int, figures: Figures) -> str:
     if not figures.has_cost:
         return "?"
     about = "≈" if figures.estimated else ""
-    return f"{about}${(micro + _CENT // 2) // _CENT / 100:,.2f}{'+?' if figures.unpriced else ''}"
+    return f"{about}{dollars(micro or bool(figures.exact))}{'+?' if figures.unpriced else ''}"
+
+
+def dollars(micro: int) -> str:
+    """Return micro-dollars in cents; what is there and less than one is not nothing.
+
+    >>> dollars(12_345_678), dollars(4_999), dollars(0)
+    ('$12.35', '<$0.01', '$0.00')
+    """
+    if 0 < micro < _CENT // 2:
+        return "<$0.01"
+    return f"${(micro + _CENT // 2) // _CENT / 100:,.2f}"
 
 
 def bar(value: int, most: int, size: int, *, unicode: bool) -> str:

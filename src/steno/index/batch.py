@@ -2,23 +2,25 @@
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
 
+from steno.errors import Unreadable
 from steno.index.database import transaction
+from steno.index.interrupts import Interrupts
 from steno.index.scan import Plan, Task, make_mark
 from steno.index.state import State, decode_state
 from steno.index.sums import days_of, lend_titles, recount, sum_days
 from steno.index.tables import Tables
 from steno.index.texts import open_texts
-from steno.index.workers import Reaped, reap
+from steno.index.workers import Reaped, Workers
 from steno.session.story.titles import choose_title
 from steno.store.found import Problem
 from steno.store.glance import given_title
 
-__all__ = ["Batch"]
+__all__ = ["Batch", "take_out"]
 
 _BIG: Final = 32 << 20
 
@@ -44,53 +46,44 @@ class Batch:
         self._files: dict[int, _Progress] = {}
 
     def run(
-        self,
-        plan: Plan,
-        step: Callable[[int], None],
-        *,
-        broken: list[int],
-        workers: int | None = None,
+        self, plan: Plan, workers: Workers, step: Callable[[int], None], broken: list[int]
     ) -> int:
         """Do it all; return how many bytes were read.
 
-        An interrupt ends the reading; what was read by then is kept, and the interrupt passed on.
+        The first Ctrl-C ends the reading; what was read by then is kept, and then it is passed on.
         """
-        interrupt: KeyboardInterrupt | None = None
-        try:
-            with transaction(self._connection):
-                try:
-                    read = self._read(plan, step, broken, workers)
-                except KeyboardInterrupt as error:
-                    interrupt, read = error, 0
-                self._settle(plan)
-                self._sum_up()
-                self._texts.commit()
-                self._close()
-        finally:
-            self._texts.close()
-        if interrupt is not None:
-            raise interrupt
+        with Interrupts() as interrupts:
+            try:
+                with transaction(self._connection):
+                    read = self._read(plan, workers, step, broken, interrupts)
+                    self._settle(plan)
+                    self._sum_up()
+                    self._texts.commit()
+                    self._close()
+            finally:
+                self._texts.close()
+            if interrupts.seen:
+                raise KeyboardInterrupt
         return read
 
     def _read(
-        self, plan: Plan, step: Callable[[int], None], broken: list[int], workers: int | None
+        self,
+        plan: Plan,
+        workers: Workers,
+        step: Callable[[int], None],
+        broken: list[int],
+        interrupts: Interrupts,
     ) -> int:
-        harvests = reap(plan.tasks, workers=workers)
-        # The workers have to be started before the words start threads of their own.
-        item = next(harvests, None)
         self._texts.begin(big=plan.size > _BIG)
         for batch in broken:
             self._texts.drop_batch(batch)
-        for task in plan.tasks:
-            if task.anew:
-                self._tables.forget(task.file)
         read = 0
-        while item is not None:
-            task, reaped = item
+        for task, reaped in workers.reap(plan.tasks):
             size = self._take(task, reaped, plan.problems)
             read += size
             step(size)
-            item = next(harvests, None)
+            if interrupts.seen:
+                break
         return read
 
     def _take(self, task: Task, reaped: Reaped, problems: list[Problem]) -> int:
@@ -98,6 +91,9 @@ class Batch:
         if found is None:
             problems.append(Problem("unreadable", task.path, reaped.problem))
             return 0
+        if task.anew and task.file not in self._files:
+            # Not before there is something in its place.
+            self._tables.forget(task.file)
         self._tables.take(found)
         # A stretch that brought nothing is the last, whatever lies behind it.
         cut_off = found.more and found.done > found.start
@@ -112,14 +108,9 @@ class Batch:
             if progress.cut_off:
                 # So that the next sync sees that there is more.
                 task.size = progress.done
-            title = choose_title(
-                custom=state.custom or given_title(task.found),
-                ai=state.ai,
-                last_prompt=state.last_prompt,
-                first=state.first_prompt,
-            )
-            mark = make_mark(task.path, progress.done) or b""
-            self._tables.settle(task, progress.done, mark, state, title.text)
+            mark = _mark(task.path, progress.done)
+            title = _title(state, given_title(task.found))
+            self._tables.settle(task, progress.done, mark, state, title)
         now = round(time.time())
         self._connection.executemany(
             "UPDATE files SET gone = ? WHERE id = ?", [(now, file) for file in plan.gone]
@@ -129,9 +120,60 @@ class Batch:
         tables, connection = self._tables, self._connection
         recount(connection, tables.keys)
         sum_days(connection, tables.days | days_of(connection, tables.keys))
-        lend_titles(connection, self._files)
+        lend_titles(connection, {*self._files, *self._take_titles_back()})
+
+    def _take_titles_back(self) -> Iterator[int]:
+        """Give sessions whose title stood in a file that was forgotten their own; yield them."""
+        for leaf in self._tables.unlent:
+            rows = self._connection.execute(
+                "SELECT s.file, f.state FROM sessions s JOIN files f ON f.id = s.file "
+                "WHERE s.last_uuid = ?",
+                (leaf,),
+            ).fetchall()
+            for file, kept in rows:
+                state = decode_state(kept)
+                if file not in self._files and not (state.custom or state.ai):
+                    self._connection.execute(
+                        "UPDATE sessions SET named = 0, title = ? WHERE file = ?",
+                        (_title(state), file),
+                    )
+                yield file
 
     def _close(self) -> None:
         """Say that the batch is done, and with it any that was cut off before."""
         self._connection.execute("DELETE FROM batches WHERE id != ?", (self._number,))
         self._connection.execute("UPDATE batches SET open = 0")
+
+
+def take_out(connection: sqlite3.Connection, folder: str, files: list[int]) -> None:
+    """Take files out of an index as if they had never been in it."""
+    texts = open_texts(folder)
+    texts.begin(big=False)
+    try:
+        with transaction(connection):
+            tables = Tables(connection, texts, 0)
+            for file in files:
+                tables.forget(file)
+                connection.execute("DELETE FROM files WHERE id = ?", (file,))
+            recount(connection, tables.keys)
+            sum_days(connection, tables.days | days_of(connection, tables.keys))
+            texts.commit()
+    finally:
+        texts.close()
+
+
+def _title(state: State, given: str = "") -> str:
+    return choose_title(
+        custom=state.custom or given,
+        ai=state.ai,
+        last_prompt=state.last_prompt,
+        first=state.first_prompt,
+    ).text
+
+
+def _mark(path: str, done: int) -> bytes:
+    """Return the fingerprint of a file; nothing, which fits no file, where it cannot be read."""
+    try:
+        return make_mark(path, done) or b""
+    except Unreadable:
+        return b""

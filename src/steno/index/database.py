@@ -11,13 +11,23 @@ from contextlib import contextmanager
 from typing import Final
 
 from steno.errors import Unreadable, Unwritable
+from steno.store.disk import make_folder, open_private
 
-__all__ = ["DATABASE", "VERSION", "open_database", "open_to_read", "transaction"]
+__all__ = [
+    "DATABASE",
+    "VERSION",
+    "Damaged",
+    "open_database",
+    "open_to_read",
+    "set_aside",
+    "transaction",
+]
 
 DATABASE: Final = "index.sqlite"
 _SCRIPTS: Final = ("schema.sql",)
 VERSION: Final = len(_SCRIPTS)
 """Which version of the tables this steno writes."""
+_CURE: Final = "`steno sync --rebuild` makes it anew"
 _BUSY_MS: Final = 30_000
 _CACHE_KIB: Final = 65_536
 
@@ -29,18 +39,32 @@ def open_database(folder: str) -> sqlite3.Connection:
         Unwritable: the folder cannot be written to, or a newer steno made the index.
     """
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_folder(folder)
         path = os.path.join(folder, DATABASE)
         # Made here, so that nobody else may read it from the first byte on.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        os.close(open_private(path, os.O_RDWR | os.O_CREAT))
         connection = _connect(path)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         _bring_up_to_date(connection, path)
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, sqlite3.OperationalError) as error:
         raise Unwritable(f"cannot write the index in {folder}: {_said(error)}") from error
+    except sqlite3.DatabaseError as error:
+        raise Damaged(f"the index in {folder} is damaged: {error}", hint=_CURE) from error
     return connection
+
+
+def set_aside(folder: str) -> None:
+    """Put a damaged index out of the way, and its words, which mean nothing without it."""
+    from shutil import rmtree
+
+    path = os.path.join(folder, DATABASE)
+    os.replace(path, f"{path}.damaged")
+    for ending in ("-wal", "-shm"):
+        if os.path.exists(path + ending):
+            os.unlink(path + ending)
+    rmtree(os.path.join(folder, "words"), ignore_errors=True)
 
 
 def open_to_read(folder: str) -> sqlite3.Connection | None:
@@ -53,15 +77,34 @@ def open_to_read(folder: str) -> sqlite3.Connection | None:
     if not os.path.exists(path):
         return None
     try:
-        connection = _connect(path)
+        connection = _connect_to_read(path)
         if _version(connection) != VERSION:
             connection.close()
             return None
         connection.execute("PRAGMA query_only = ON")
-    except sqlite3.Error as error:
-        hint = f"remove {folder} and run `steno sync`"
-        raise Unreadable(f"cannot read the index in {folder}: {error}", hint=hint) from error
+    except sqlite3.OperationalError as error:
+        raise Unreadable(f"cannot read the index in {folder}: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise Unreadable(f"the index in {folder} is damaged: {error}", hint=_CURE) from error
     return connection
+
+
+def _connect_to_read(path: str) -> sqlite3.Connection:
+    connection = _connect(path)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:
+        # Where nothing can be written, there is nobody who writes either.
+        connection.close()
+        address = "file:" + path.replace("?", "%3f").replace("#", "%23") + "?immutable=1"
+        connection = sqlite3.connect(
+            address, uri=True, isolation_level=None, check_same_thread=False
+        )
+    return connection
+
+
+class Damaged(Unwritable):
+    """The index is there, and is none any more."""
 
 
 @contextmanager

@@ -64,7 +64,8 @@ class Fold:
             self._place(line, time)
         parts = parts_of(line, raw)
         if speaks or parts:
-            self._messages.append((message, length, state.turn.number, time, kind))
+            # Without the newline: it may come later than the record.
+            self._messages.append((message, len(raw), state.turn.number, time, kind))
         if parts:
             self._index(parts, line, message, time)
         if speaks:
@@ -165,10 +166,20 @@ class Fold:
         row = [message, place, turn.number, call, name, key, path, time, None, None, None]
         self._calls.append(row)
         if call:
-            self._here[call] = row
+            self._await(call, row)
         if name in _EDITING and path:
             changed = _lines_changed(given)
             self._edits.append((message, place, turn.number, path, name, *changed, time))
+
+    def _await(self, call: str, row: list[Any]) -> None:
+        """Keep a call in mind until its result comes; of too many that none comes for the newest."""
+        waiting = self._state.open
+        waiting.pop(call, None)
+        self._here.pop(call, None)
+        self._here[call] = row
+        if len(waiting) + len(self._here) > _OPEN_CALLS:
+            oldest = waiting or self._here
+            del oldest[next(iter(oldest))]
 
     def _answer(self, line: Line, block: Block, message: int, time: int | None) -> None:
         call, failed = block.tool_use_id or "", bool(block.is_error)
@@ -210,9 +221,8 @@ class Fold:
     def result(self, size: int) -> Harvest:
         """Return what was gathered from a file of that size."""
         state = self._state
-        waiting = {call: Call(row[0], row[1], row[4]) for call, row in self._here.items()}
-        # Of calls that nothing answered the newest are kept in mind.
-        state.open = dict([*state.open.items(), *waiting.items()][-_OPEN_CALLS:])
+        for call, row in self._here.items():
+            state.open[call] = Call(row[0], row[1], row[4])
         return Harvest(
             self._file,
             self._start,

@@ -118,9 +118,11 @@ def _decoded(stretch: Stretch) -> list[Line] | None:
         lines = decode_lines(data)
     except REFUSED:
         return None
-    # The decoder passes over blanks; a record that is usual has none around it.
-    between = data.count(b"}\n{") + 1 if len(lines) > 1 else 1
-    if len(lines) != between or data[0] != _OPEN or data[-1] != _CLOSE:
+    # The decoder passes over blanks, newlines inside records among them; what is usual has none.
+    newlines = data.count(b"\n")
+    if len(lines) != newlines + 1 or data.count(b"}\n{") != newlines:
+        return None
+    if data[0] != _OPEN or data[-1] != _CLOSE:
         return None
     return lines if all(map(_is_usual, lines)) else None
 

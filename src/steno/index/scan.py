@@ -8,6 +8,7 @@ import os
 import sqlite3
 from collections.abc import Collection, Sequence
 from typing import Final
+from zlib import crc32
 
 import msgspec
 
@@ -16,7 +17,7 @@ from steno.format.paths import Place
 from steno.store.found import Found, Problem
 from steno.store.walk import Walk
 
-__all__ = ["Plan", "Task", "make_mark", "path_from", "path_to", "scan"]
+__all__ = ["Plan", "Task", "is_below", "make_mark", "path_from", "path_to", "scan"]
 
 _EDGE: Final = 4_096
 
@@ -37,6 +38,8 @@ class Task(msgspec.Struct):
     state: bytes = b""
     anew: bool = False
     """Whether it is in the index, and no longer what it was."""
+    gone: bool = False
+    """Whether it is gone from the disk, and only in the archive."""
 
     @property
     def found(self) -> Found:
@@ -54,6 +57,8 @@ class Plan(msgspec.Struct):
     gone: list[int]
     seen: int
     problems: list[Problem]
+    archive: str = ""
+    """What the archive was like, when that is news."""
 
     @property
     def is_empty(self) -> bool:
@@ -86,7 +91,10 @@ def scan(connection: sqlite3.Connection, roots: Sequence[str]) -> Plan:
         walk = Walk(os.path.abspath(root), look.problems, agents=True, known=look.is_known)
         for each in walk.run():
             found.setdefault(each.path, each)
-    return look.plan(found.values(), tuple(os.path.abspath(root) for root in roots))
+    tops = tuple(os.path.abspath(root) for root in roots)
+    plan = look.plan(found.values(), tops)
+    look.add_archived(plan, found.values(), tops)
+    return plan
 
 
 class _Look:
@@ -122,21 +130,50 @@ class _Look:
             if each.path in self._rows:
                 self._rows[each.path].seen = True
         missing = {
-            (row.device, row.inode): path
-            for path, row in self._rows.items()
-            if not row.seen and _is_below(path, roots)
+            path: row for path, row in self._rows.items() if not row.seen and is_below(path, roots)
         }
         plan = Plan([], [], [], self._unchanged + len(found), self.problems)
         for each in found:
-            task = self._task(each, missing)
+            try:
+                task = self._task(each, missing)
+            except Unreadable as error:
+                # It may be another time; until then all stays as it is.
+                self.problems.append(Problem("unreadable", each.path, str(error)))
+                continue
             if task is not None:
                 (plan.tasks if task.size > task.start or task.anew else plan.touched).append(task)
-        plan.gone = [
-            self._rows[path].id for path in missing.values() if self._rows[path].gone is None
-        ]
+        plan.gone = [row.id for row in missing.values() if row.gone is None]
         return plan
 
-    def _task(self, found: Found, missing: dict[tuple[int, int], str]) -> Task | None:
+    def add_archived(self, plan: Plan, found: Collection[Found], roots: tuple[str, ...]) -> None:
+        """Plan to read what is only in the archive, if the archive has news."""
+        from steno.store.archive.opened import archive_stamp
+
+        stamp = archive_stamp()
+        # Other roots may have other sessions in it.
+        stamp = stamp and f"{stamp} {crc32(os.fsencode(os.pathsep.join(roots)))}"
+        row = self._connection.execute("SELECT value FROM facts WHERE name = 'archive'").fetchone()
+        if not stamp or (row is not None and row[0] == stamp):
+            return
+        from steno.store.archive.gone import agents_in, gone_below
+
+        plan.archive = stamp
+        living = [
+            Found(path, row.size, 0, Place("session"), "") for path, row in self._rows.items()
+        ]
+        sessions = gone_below(roots, [*found, *(each for each in living if self._is_there(each))])
+        for each in (kept for session in sessions for kept in (session, *agents_in(session))):
+            if each.path not in self._rows:
+                plan.tasks.append(
+                    Task(
+                        each.path, each.root, each.place, each.size, each.mtime_ns, 0, 0, gone=True
+                    )
+                )
+
+    def _is_there(self, found: Found) -> bool:
+        return self._rows[found.path].seen
+
+    def _task(self, found: Found, missing: dict[str, _Row]) -> Task | None:
         try:
             status = os.stat(found.path)
         except OSError:
@@ -157,16 +194,18 @@ class _Look:
         self._go_on(task, row)
         return task
 
-    def _perhaps_renamed(self, task: Task, missing: dict[tuple[int, int], str]) -> Task:
+    def _perhaps_renamed(self, task: Task, missing: dict[str, _Row]) -> Task:
         """Take a new name with the bytes of a file that went away for the same file."""
         identity = (task.device, task.inode)
-        before = missing.get(identity)
-        if before is not None:
-            task.file = self._rows[before].id
-            self._go_on(task, self._rows[before])
-            if task.anew:
-                return msgspec.structs.replace(task, file=0, anew=False)
-            del missing[identity]
+        for path, row in missing.items():
+            if (row.device, row.inode) != identity:
+                continue
+            task.file = row.id
+            self._go_on(task, row)
+            if not task.anew:
+                del missing[path]
+                return task
+            task.file, task.anew = 0, False
         return task
 
     def _go_on(self, task: Task, row: _Row) -> None:
@@ -183,24 +222,26 @@ class _Look:
             task.anew = True
 
 
-def _is_below(path: str, roots: tuple[str, ...]) -> bool:
+def is_below(path: str, roots: tuple[str, ...]) -> bool:
+    """Whether a path is one of some folders, or lies in one."""
     return any(path == root or path.startswith(root.rstrip(os.sep) + os.sep) for root in roots)
 
 
 def make_mark(path: str, done: int) -> bytes | None:
-    """Return the fingerprint of a file up to a place; None where it is shorter than that."""
+    """Return the fingerprint of a file up to a place; None where it is shorter than that.
+
+    Raises:
+        Unreadable: it cannot be read.
+    """
     from hashlib import blake2b
 
     from steno.store.read import FileSource
 
-    try:
-        with FileSource(path) as source:
-            if source.size < done:
-                return None
-            head = source.read(0, min(_EDGE, done))
-            tail = source.read(max(0, done - _EDGE), min(_EDGE, done))
-    except Unreadable:
-        return None
+    with FileSource(path) as source:
+        if source.size < done:
+            return None
+        head = source.read(0, min(_EDGE, done))
+        tail = source.read(max(0, done - _EDGE), min(_EDGE, done))
     return blake2b(b"%d:" % done + head + tail, digest_size=16).digest()
 
 

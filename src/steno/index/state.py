@@ -5,6 +5,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 __all__ = [
+    "RULES",
     "SHIFT",
     "Call",
     "Doc",
@@ -16,6 +17,9 @@ __all__ = [
     "encode_state",
 ]
 
+RULES: Final = "1"
+"""Which rules files are read by. Whoever changes what is kept of a record, or which words of it are
+searched, counts on: then everything is read again."""
 SHIFT: Final = 40
 """A message's id is the number of its file shifted by this, plus its offset."""
 Row: TypeAlias = tuple[Any, ...]

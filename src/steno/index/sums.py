@@ -6,19 +6,25 @@ Only what may have changed is worked out anew.
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
 from steno.index.bands import BAND_SQL
 
-__all__ = ["days_of", "lend_titles", "recount", "sum_days", "zone"]
+__all__ = ["LOCAL_DAY", "days_of", "lend_titles", "recount", "sum_days", "zone"]
 
 _MANY_DAYS: Final = 32
 _CHUNK: Final = 500
+LOCAL_DAY: Final = "coalesce(date(u.time / 1000, 'unixepoch', 'localtime'), '')"
+"""The day on which a row `u` of `usage` was asked for. SQLite alone says what day that is."""
+# No zone is further from UTC than that; the index on times leaves little to look at.
+_NEAR: Final = f"""
+u.time >= (unixepoch(:day) - 100000) * 1000 AND u.time < (unixepoch(:day) + 200000) * 1000
+AND {LOCAL_DAY} = :day
+"""
 _SUM: Final = f"""
 INSERT INTO days
-SELECT coalesce(date(u.time / 1000, 'unixepoch', 'localtime'), ''), s.project, u.model,
+SELECT {LOCAL_DAY}, s.project, u.model,
        u.agent != '' OR s.agent != '', u.fast,
        {BAND_SQL},
        count(*), sum(u.input), sum(u.output), sum(u.cache_5m), sum(u.cache_1h),
@@ -60,10 +66,8 @@ def sum_days(connection: sqlite3.Connection, days: set[str] | None) -> None:
         return
     for day in sorted(days):
         connection.execute("DELETE FROM days WHERE day = ?", (day,))
-        if day:
-            connection.execute(_SUM.format(where="u.time >= ? AND u.time < ?"), _bounds(day))
-        else:
-            connection.execute(_SUM.format(where="u.time IS NULL"))
+        where = _NEAR if day else f"{LOCAL_DAY} = ''"
+        connection.execute(_SUM.format(where=where), {"day": day})
 
 
 def days_of(connection: sqlite3.Connection, keys: Iterable[str]) -> set[str]:
@@ -72,8 +76,7 @@ def days_of(connection: sqlite3.Connection, keys: Iterable[str]) -> set[str]:
     for some in _chunks(keys):
         marks = ", ".join("?" * len(some))
         rows = connection.execute(
-            "SELECT DISTINCT coalesce(date(time / 1000, 'unixepoch', 'localtime'), '') "
-            f"FROM usage WHERE key IN ({marks})",
+            f"SELECT DISTINCT {LOCAL_DAY} FROM usage u WHERE key IN ({marks})",
             some,
         )
         days.update(day for (day,) in rows)
@@ -103,13 +106,6 @@ def lend_titles(connection: sqlite3.Connection, files: Iterable[int]) -> None:
             """,
             (*some, *some),
         )
-
-
-def _bounds(day: str) -> tuple[int, int]:
-    """Return when a local day begins and ends, in milliseconds."""
-    start = datetime.fromisoformat(day)
-    end = start + timedelta(days=1)
-    return round(start.timestamp() * 1000), round(end.timestamp() * 1000)
 
 
 def zone() -> str:

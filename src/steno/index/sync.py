@@ -12,21 +12,28 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
 from steno.errors import StenoError, Unwritable
-from steno.index.database import open_database, transaction
+from steno.index.database import Damaged, open_database, set_aside, transaction
 from steno.index.home import Home
-from steno.index.scan import Plan, Task, path_to, scan
+from steno.index.scan import Plan, Task, is_below, path_from, path_to, scan
+from steno.index.state import RULES
 from steno.store.found import Problem
 from steno.store.lock import Lock
 
-__all__ = ["Report", "forget", "sync"]
+if TYPE_CHECKING:
+    from steno.index.workers import Workers
+
+__all__ = ["Planned", "Report", "forget", "forget_gone", "sync"]
 
 _BATCH: Final = 384 << 20
 _LOCK: Final = "sync.lock"
+_UNREAD: Final = "UPDATE files SET size = -1, mark = x'' WHERE gone IS NULL"
+Planned: TypeAlias = Callable[[int], Callable[[int], None]]
+"""What is told how many bytes there are to read, and returns what is told of each step."""
 
 
 class Report(msgspec.Struct):
@@ -49,7 +56,7 @@ def sync(
     *,
     wait: bool = True,
     workers: int | None = None,
-    planned: Callable[[int], Callable[[int], None]] | None = None,
+    planned: Planned | None = None,
 ) -> Report:
     """Read whatever is new below an index's roots into it.
 
@@ -78,18 +85,48 @@ def sync(
 def forget(index: Home) -> None:
     """Have everything read again by the next sync; what is gone from the disk stays as it is.
 
+    A damaged index is put aside, and so is what it knew of files that are gone.
+
     Raises:
         Unwritable: the index cannot be written.
     """
     from steno.index.texts import drop_damaged_texts
 
-    connection = open_database(index.folder)
+    try:
+        connection = open_database(index.folder)
+    except Damaged:
+        set_aside(index.folder)
+        connection = open_database(index.folder)
     try:
         with Lock(os.path.join(index.folder, _LOCK)), transaction(connection):
             drop_damaged_texts(index.folder)
-            connection.execute("UPDATE files SET size = -1, mark = x'' WHERE gone IS NULL")
+            connection.execute(_UNREAD)
     finally:
         connection.close()
+
+
+def forget_gone(index: Home) -> int:
+    """Take out the files that are gone, or not below the roots any more; return how many.
+
+    Raises:
+        Unwritable: the index cannot be written.
+    """
+    from steno.index.batch import take_out
+
+    connection = open_database(index.folder)
+    try:
+        with Lock(os.path.join(index.folder, _LOCK)):
+            rows = connection.execute("SELECT id, path, gone FROM files").fetchall()
+            lost = [
+                file
+                for file, path, gone in rows
+                if gone is not None or not is_below(path_from(path), index.roots)
+            ]
+            if lost:
+                take_out(connection, index.folder, lost)
+    finally:
+        connection.close()
+    return len(lost)
 
 
 class _Sync:
@@ -98,28 +135,39 @@ class _Sync:
         self._folder = folder
         self._workers = workers
 
-    def run(
-        self, roots: Sequence[str], planned: Callable[[int], Callable[[int], None]] | None
-    ) -> Report:
+    def run(self, roots: Sequence[str], planned: Planned | None) -> Report:
+        self._read_alike()
+        self._keep_days_local()
         plan = scan(self._connection, roots)
         broken = [row[0] for row in self._connection.execute("SELECT id FROM batches WHERE open")]
         report = Report(plan.seen, len(plan.tasks), 0, len(plan.gone), plan.problems)
-        self._keep_days_local()
         if plan.is_empty and not broken:
+            self._note("archive", plan.archive)
             return report
+        from steno.index.workers import Workers
+
         step = planned(plan.size) if planned is not None else _ignore
-        batches = list(_batches(plan.tasks)) or [[]]
-        for number, tasks in enumerate(batches):
-            first = number == 0
-            part = Plan(
-                tasks,
-                plan.touched if first else [],
-                plan.gone if first else [],
-                0,
-                plan.problems,
-            )
-            report.size += self._run_batch(part, broken if first else [], step)
+        with Workers(plan.size, self._workers) as workers:
+            for part in _parts(plan):
+                report.size += self._run_batch(part, workers, step, broken)
+                broken = []
+        self._note("archive", plan.archive)
         return report
+
+    def _note(self, name: str, value: str) -> None:
+        """Keep a fact, if there is one."""
+        if value:
+            statement = "INSERT OR REPLACE INTO facts VALUES (?, ?)"
+            self._connection.execute(statement, (name, value))
+
+    def _read_alike(self) -> None:
+        """Have everything read again if it was read by other rules than today's."""
+        execute = self._connection.execute
+        row = execute("SELECT value FROM facts WHERE name = 'rules'").fetchone()
+        if row is None or row[0] != RULES:
+            with transaction(self._connection):
+                execute("INSERT OR REPLACE INTO facts VALUES ('rules', ?)", (RULES,))
+                execute(_UNREAD)
 
     def _keep_days_local(self) -> None:
         """Sum up all days anew when the time zone is another than it was."""
@@ -133,24 +181,27 @@ class _Sync:
                 execute("INSERT OR REPLACE INTO facts VALUES ('zone', ?)", (here,))
                 sum_days(self._connection, None)
 
-    def _run_batch(self, plan: Plan, broken: list[int], step: Callable[[int], None]) -> int:
+    def _run_batch(
+        self, plan: Plan, workers: "Workers", step: Callable[[int], None], broken: list[int]
+    ) -> int:
         from steno.index.batch import Batch
 
+        execute = self._connection.execute
+        # The words are on the disk when they are committed; what announces them must be before.
+        execute("PRAGMA synchronous = FULL")
         with transaction(self._connection):
-            (batch,) = self._connection.execute(
-                "INSERT INTO batches (open) VALUES (1) RETURNING id"
-            ).fetchone()
+            (batch,) = execute("INSERT INTO batches (open) VALUES (1) RETURNING id").fetchone()
             self._announce(plan.tasks)
             self._announce(plan.touched)
-        writing = Batch(self._connection, self._folder, batch)
-        return writing.run(plan, step, broken=broken, workers=self._workers)
+        execute("PRAGMA synchronous = NORMAL")
+        return Batch(self._connection, self._folder, batch).run(plan, workers, step, broken)
 
     def _announce(self, tasks: list[Task]) -> None:
         """Give new files their numbers, and mark those that will be read anew as unread."""
         execute = self._connection.execute
         for task in tasks:
             if task.anew:
-                execute("UPDATE files SET size = -1 WHERE id = ?", (task.file,))
+                execute("UPDATE files SET size = -1, mark = x'' WHERE id = ?", (task.file,))
             elif not task.file:
                 (task.file,) = execute(
                     "INSERT INTO files (root, path, size, mtime, device, inode) "
@@ -159,17 +210,16 @@ class _Sync:
                 ).fetchone()
 
 
-def _batches(tasks: list[Task]) -> Iterator[list[Task]]:
-    """Yield the tasks in lots that are worth a commit each."""
-    lot: list[Task] = []
-    size = 0
-    for task in tasks:
-        lot.append(task)
+def _parts(plan: Plan) -> Iterator[Plan]:
+    """Yield what is to be done in lots that are worth a commit each."""
+    lot, size = Plan([], plan.touched, plan.gone, 0, plan.problems), 0
+    for task in plan.tasks:
+        lot.tasks.append(task)
         size += task.size - task.start
         if size >= _BATCH:
             yield lot
-            lot, size = [], 0
-    if lot:
+            lot, size = Plan([], [], [], 0, plan.problems), 0
+    if lot.tasks or lot.touched or lot.gone or not plan.tasks:
         yield lot
 
 

@@ -1,6 +1,7 @@
 """Rows into tables: what a harvest gave, what no longer is, and the sums that follow from both."""
 
 import sqlite3
+import time
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
@@ -8,6 +9,7 @@ from typing import Any, Final
 from steno.format.paths import Place
 from steno.index.scan import Task, path_to
 from steno.index.state import SHIFT, Doc, Harvest, State, encode_state
+from steno.index.sums import LOCAL_DAY
 from steno.index.texts import FAILED, SPLIT, Texts
 
 __all__ = ["Tables"]
@@ -66,6 +68,8 @@ class Tables:
         """The responses whose figures may have changed."""
         self.days: set[str] = set()
         """Days on which there was something that is gone, or belongs elsewhere now."""
+        self.unlent: set[str] = set()
+        """Last records of sessions whose title stood in a file that was forgotten."""
 
     # Files
 
@@ -73,6 +77,8 @@ class Tables:
         """Take out everything that was read from a file."""
         execute = self._connection.execute
         self._recall(file)
+        lent = execute("SELECT target FROM links WHERE file = ? AND kind = 'summary'", (file,))
+        self.unlent.update(target for (target,) in lent)
         first, last = file << SHIFT, (file + 1) << SHIFT
         for table, column in _BY_MESSAGE:
             execute(f"DELETE FROM {table} WHERE {column} >= ? AND {column} < ?", (first, last))
@@ -83,8 +89,7 @@ class Tables:
     def _recall(self, file: int) -> None:
         """Remember what the figures of a file are part of."""
         rows = self._connection.execute(
-            "SELECT key, coalesce(date(time / 1000, 'unixepoch', 'localtime'), '') "
-            "FROM usage WHERE file = ?",
+            f"SELECT key, {LOCAL_DAY} FROM usage u WHERE file = ?",
             (file,),
         )
         for key, day in rows:
@@ -110,9 +115,17 @@ class Tables:
 
     def settle(self, task: Task, done: int, mark: bytes, state: State, title: str) -> None:
         """Note how far a file was read, and what its session is about."""
+        row = _session_row(task.file, task.place, state, title)
+        before = self._connection.execute(
+            "SELECT s.id, s.agent, s.project, s.started, f.path "
+            "FROM sessions s JOIN files f ON f.id = s.file WHERE s.file = ?",
+            (task.file,),
+        ).fetchone()
+        if before is not None and before != (*row[1:4], row[9], path_to(task.path)):
+            self._recall(task.file)
         self._connection.execute(
             "UPDATE files SET root = ?, path = ?, size = ?, mtime = ?, device = ?, inode = ?, "
-            "done = ?, mark = ?, state = ?, gone = NULL WHERE id = ?",
+            "done = ?, mark = ?, state = ?, gone = ? WHERE id = ?",
             (
                 path_to(task.root),
                 path_to(task.path),
@@ -123,15 +136,10 @@ class Tables:
                 done,
                 mark,
                 encode_state(state),
+                round(time.time()) if task.gone else None,
                 task.file,
             ),
         )
-        row = _session_row(task.file, task.place, state, title)
-        before = self._connection.execute(
-            "SELECT id, agent, project, started FROM sessions WHERE file = ?", (task.file,)
-        ).fetchone()
-        if before is not None and before != (row[1], row[2], row[3], row[9]):
-            self._recall(task.file)
         self._connection.execute(_insert("sessions", 18, verb="INSERT OR REPLACE"), row)
 
     # Words

@@ -18,6 +18,7 @@ MOST: Final = 10**12
 A million of them can still be added up in the 63 bits that SQLite has.
 """
 _FAST: Final = "fast"
+_EARLIEST: Final = -(1 << 62)
 
 
 class _Body(Protocol):
@@ -140,4 +141,6 @@ def rank(
     That is the one with the highest figure; of equal ones the original, else the one of the
     session that began first.
     """
-    return -row[10], row[17], -1 if started is None else started, session, agent, path
+    # As in SQL, an unknown start comes before all others.
+    begun = _EARLIEST if started is None else started
+    return -row[10], row[17], begun, session, agent, path

@@ -7,8 +7,13 @@ from the file. Words are cut at whatever is no letter or digit and made lower ca
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
+
+from steno.errors import Unreadable, Unwritable
+from steno.store.disk import make_folder
+from steno.store.scratch import unwritable
 
 if TYPE_CHECKING:
     import tantivy
@@ -41,12 +46,23 @@ _SMALL_HEAP: Final = 16_000_000
 
 
 def open_texts(folder: str) -> "Texts":
-    """Return the words in the folder of an index; they are made where there are none."""
+    """Return the words in the folder of an index; they are made where there are none.
+
+    Raises:
+        Unreadable: they are damaged.
+        Unwritable: there are none, and they cannot be made.
+    """
     import tantivy
 
     path = os.path.join(folder, FOLDER)
-    os.makedirs(path, mode=0o700, exist_ok=True)
-    index = tantivy.Index(_schema(), path=path, reuse=True)
+    try:
+        make_folder(path)
+        index = tantivy.Index(_schema(), path=path, reuse=True)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    except ValueError as error:
+        hint = "`steno sync --rebuild` makes them anew"
+        raise Unreadable(f"the words of the index in {path} are damaged", hint=hint) from error
     index.register_tokenizer(_ANALYZER, analyzer())
     return Texts(index)
 
@@ -57,7 +73,7 @@ def drop_damaged_texts(folder: str) -> None:
 
     try:
         open_texts(folder)
-    except ValueError:
+    except Unreadable:
         rmtree(os.path.join(folder, FOLDER))
 
 
@@ -105,10 +121,15 @@ class Texts:
         return self.index.schema
 
     def begin(self, *, big: bool) -> None:
-        """Get ready to write; a big batch takes more memory and both cores."""
+        """Get ready to write; a big batch takes more memory and both cores.
+
+        Raises:
+            Unwritable: the disk is full, or the words cannot be written.
+        """
         if self._writer is None:
             heap, threads = (_HEAP, 2) if big else (_SMALL_HEAP, 1)
-            self._writer = self.index.writer(heap_size=heap, num_threads=threads)
+            with _telling():
+                self._writer = self.index.writer(heap_size=heap, num_threads=threads)
 
     def add(
         self, batch: int, file: int, message: int, time: int, tags: Iterable[int], text: str
@@ -123,7 +144,10 @@ class Texts:
         for tag in tags:
             number("tag", tag)
         document.add_text(TEXT, text)
-        self._open().add_document(document)
+        try:
+            self._open().add_document(document)
+        except ValueError as error:
+            raise _unwritable(error) from error
 
     def drop_file(self, file: int) -> None:
         """Take out everything of a file that was added before."""
@@ -142,7 +166,8 @@ class Texts:
 
     def commit(self) -> None:
         """Make everything since the last commit lasting and visible, at once."""
-        self._open().commit()
+        with _telling():
+            self._open().commit()
 
     def close(self) -> None:
         """Stop writing; what was not committed is forgotten, merges under way are finished."""
@@ -154,3 +179,17 @@ class Texts:
         if self._writer is None:
             raise RuntimeError("begin has to come first")
         return self._writer
+
+
+@contextmanager
+def _telling() -> Generator[None, None, None]:
+    """Say in our own words what the engine has to complain of."""
+    try:
+        yield
+    except ValueError as error:
+        raise _unwritable(error) from error
+
+
+def _unwritable(error: ValueError) -> Unwritable:
+    hint = "make room and try again" if "No space left" in str(error) else ""
+    return Unwritable(f"cannot write the words of the index: {error}", hint=hint)

@@ -4,9 +4,10 @@ A job is some files, or a stretch of one: whatever is given out is bounded, and 
 """
 
 import os
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
@@ -15,9 +16,10 @@ from steno.index.scan import Task
 from steno.index.state import Harvest, decode_state, encode_state
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
     from multiprocessing.context import BaseContext
 
-__all__ = ["Reaped", "reap"]
+__all__ = ["Reaped", "Workers"]
 
 STRETCH: Final = 16 << 20
 """How much of one file is read in one go."""
@@ -47,18 +49,54 @@ class Reaped(msgspec.Struct, array_like=True):
 _RESULTS: Final = msgspec.msgpack.Decoder(list[Reaped])
 
 
-def reap(tasks: Sequence[Task], *, workers: int | None = None) -> Iterator[tuple[Task, Reaped]]:
-    """Yield what is in the files, stretch by stretch; those of one file in order."""
-    if workers is None:
-        much = sum(task.size - task.start for task in tasks) > _LITTLE
-        workers = _WORKERS if much and (os.cpu_count() or 1) > 1 else 0
-    reaper = _Reaper(tasks)
-    for reaped in reaper.with_workers(workers) if workers else reaper.alone():
-        yield tasks[reaped.task], reaped
+class Workers:
+    """Those who read. Started before anything else starts threads; used for all of a sync.
+
+    with Workers(size) as workers:
+        for task, reaped in workers.reap(tasks): …
+    """
+
+    def __init__(self, size: int, number: int | None = None) -> None:
+        """Take how many bytes there are to read in all."""
+        if number is None:
+            number = _WORKERS if size > _LITTLE and (os.cpu_count() or 1) > 1 else 0
+        self._number = number
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Self:
+        if self._number:
+            from concurrent.futures import ProcessPoolExecutor
+
+            self._pool = ProcessPoolExecutor(
+                self._number, mp_context=_context(), initializer=_leave_interrupts
+            )
+            # They are started by the first work they get.
+            self._pool.submit(int).result()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def reap(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Reaped]]:
+        """Yield what is in the files, stretch by stretch; those of one file in order."""
+        work = _Work(tasks)
+        if self._pool is not None:
+            from concurrent.futures.process import BrokenProcessPool
+
+            try:
+                for reaped in work.given_to(self._pool, self._number):
+                    yield tasks[reaped.task], reaped
+            except BrokenProcessPool:
+                # One of them was killed, for want of memory perhaps. The rest is done here.
+                self._pool = None
+                work.take_back()
+        for reaped in work.done_here():
+            yield tasks[reaped.task], reaped
 
 
-class _Reaper:
-    """Gives out jobs, and takes back what came of them."""
+class _Work:
+    """The stretches that are still to be read."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = tasks
@@ -66,32 +104,36 @@ class _Reaper:
             Job(number, task.file, task.path, task.start, task.state)
             for number, task in enumerate(tasks)
         )
+        self._given: dict[Future[bytes], list[Job]] = {}
 
-    def alone(self) -> Iterator[Reaped]:
-        """Do all the work here."""
+    def done_here(self) -> Iterator[Reaped]:
+        """Read all of it."""
         while self._jobs:
             reaped = _read(self._jobs.popleft())
             yield reaped
             self._go_on(reaped)
 
-    def with_workers(self, number: int) -> Iterator[Reaped]:
-        """Have the work done by other processes."""
-        from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+    def given_to(self, pool: "ProcessPoolExecutor", number: int) -> Iterator[Reaped]:
+        """Have it read by other processes."""
+        from concurrent.futures import FIRST_COMPLETED, wait
 
-        pool = ProcessPoolExecutor(number, mp_context=_context(), initializer=_leave_interrupts)
-        under_way: set[Future[bytes]] = set()
-        try:
-            while self._jobs or under_way:
-                # A little more than they can do: none waits, and little is held in memory.
-                while self._jobs and len(under_way) <= number:
-                    under_way.add(pool.submit(_work, self._bundle()))
-                done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-                for future in done:
-                    for reaped in _RESULTS.decode(future.result()):
-                        yield reaped
-                        self._go_on(reaped)
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        while self._jobs or self._given:
+            # A little more than they can do: none waits, and little is held in memory.
+            while self._jobs and len(self._given) <= number:
+                jobs = self._bundle()
+                self._given[pool.submit(_work, jobs)] = jobs
+            done, _ = wait(self._given, return_when=FIRST_COMPLETED)
+            for future in done:
+                for reaped in _RESULTS.decode(future.result()):
+                    yield reaped
+                    self._go_on(reaped)
+                del self._given[future]
+
+    def take_back(self) -> None:
+        """Take back what was given out and will not be done."""
+        for jobs in self._given.values():
+            self._jobs.extendleft(reversed(jobs))
+        self._given.clear()
 
     def _bundle(self) -> list[Job]:
         """Take some jobs off the list: several small files, or one big one."""
@@ -117,8 +159,9 @@ def _context() -> "BaseContext":
     from multiprocessing import get_context
     from threading import active_count
 
-    # Forking is quick, but not safe beside other threads.
-    return get_context("fork" if hasattr(os, "fork") and active_count() == 1 else "spawn")
+    # Forking is quick, but not safe beside other threads, nor at all on macOS.
+    forks = sys.platform.startswith("linux") and active_count() == 1
+    return get_context("fork" if forks else "spawn")
 
 
 def _leave_interrupts() -> None:
@@ -134,10 +177,10 @@ def _work(jobs: list[Job]) -> bytes:
 
 def _read(job: Job) -> Reaped:
     from steno.index.harvest import harvest
-    from steno.store.read import FileSource
+    from steno.store.archive.opened import open_anywhere
 
     try:
-        with FileSource(job.path) as source:
+        with open_anywhere(job.path) as source:
             state = decode_state(job.state)
             return Reaped(job.task, harvest(source, job.file, job.start, state, limit=STRETCH))
     except Unreadable as error:

@@ -7,7 +7,9 @@ The file is followed in the order it is written, by the same rules and in the sa
 finished session is told. However the bytes are cut, the events are the same.
 """
 
+from collections import deque
 from collections.abc import Iterator
+from typing import Final
 
 from steno.format.blocks import Text, read_blocks
 from steno.format.lines import LINE_CAP
@@ -17,6 +19,7 @@ from steno.format.source import BytesSource
 from steno.session.events import Brief, Event
 from steno.session.feed import Feed
 from steno.session.nodes import Node, read_node
+from steno.session.recall import remember
 from steno.session.story.outcomes import AGENT_TOOLS
 from steno.session.story.prompts import tagged
 from steno.session.story.steps import Step, one_line
@@ -24,6 +27,16 @@ from steno.session.transcript import Transcript
 from steno.session.voice import Voice
 
 __all__ = ["Follower"]
+
+# How much is remembered of a session that is followed for days; beyond that the oldest goes.
+_RECORDS: Final = 1 << 16
+"""Of records that were told: one that is copied from further back is told again."""
+_CALLS: Final = 512
+"""Of calls without a result: the record of an older one cannot be had with its outcome."""
+_AGENTS: Final = 1024
+"""Of sub-agents: an older one has no name any more, and begins anew inside the file."""
+_QUEUED: Final = 256
+"""Of prompts that were typed: an older one is told again when it is taken up."""
 
 
 class _Kept(Transcript):
@@ -47,7 +60,7 @@ class _Kept(Transcript):
         """Keep a record while it is told, a call until it is answered."""
         self.fresh[node.offset] = record
         for name in node.uses:
-            self.open[name] = record
+            remember(self.open, name, record, _CALLS)
         for name in node.results:
             call = self.open.pop(name, None)
             if call is not None:
@@ -55,7 +68,11 @@ class _Kept(Transcript):
 
 
 class Follower:
-    """One file, followed. `agent` says that it is a sub-agent's own."""
+    """One file, followed. `agent` says that it is a sub-agent's own.
+
+    What it remembers is bounded, but for the steps of the turn that is told and, in the story, one
+    step for each call.
+    """
 
     def __init__(self, start: int = 0, *, agent: bool = False, cap: int = LINE_CAP) -> None:
         self._feed = Feed(start, cap=cap)
@@ -65,7 +82,7 @@ class Follower:
         self._groups: dict[str, str] = {}
         self._seen: dict[str, int] = {}
         self._count = 0
-        self._waiting: list[str] = []
+        self._waiting: deque[str] = deque(maxlen=_QUEUED)
         self.pages: Transcript = _Kept()
         """Gives back the records of the events that were told last."""
         self.briefs: dict[str, Brief] = {}
@@ -108,7 +125,7 @@ class Follower:
             return False
         digest = hash(record.line)
         same = self._seen.get(node.uuid) == digest
-        self._seen[node.uuid] = digest
+        remember(self._seen, node.uuid, digest, _RECORDS)
         return same
 
     def _voice(self, node: Node) -> Voice:
@@ -116,8 +133,10 @@ class Follower:
             return self._main
         name = node.agent_id or self._groups.get(node.parent or "") or f"@{node.index}"
         if node.uuid:
-            self._groups[node.uuid] = name
-        return self._inline.setdefault(name, Voice(name, agent=True, whole=True))
+            remember(self._groups, node.uuid, name, _RECORDS)
+        voice = self._inline.get(name) or Voice(name, agent=True, whole=True)
+        remember(self._inline, name, voice, _AGENTS)
+        return voice
 
     # What the session says about itself
 
@@ -133,8 +152,8 @@ class Follower:
             if block.name in AGENT_TOOLS:
                 asked = {name: said for name, said in block.input.items() if isinstance(said, str)}
                 brief = Brief(asked.get("subagent_type", ""), asked.get("description", ""))
-                self.briefs[block.id] = brief
-                self.briefs[asked.get("prompt", "").strip()] = brief
+                for name in (block.id, asked.get("prompt", "").strip()):
+                    remember(self.briefs, name, brief, 2 * _AGENTS)
 
     @property
     def asked(self) -> str:
@@ -167,7 +186,7 @@ class Follower:
     def _is_repeated(self, event: Event) -> bool:
         """Whether it is a prompt taken up by the running turn, told when it was typed."""
         subject = event.step.subject if event.kind == "queued" and event.step else None
-        if subject not in self._waiting:
+        if subject is None or subject not in self._waiting:
             return False
         self._waiting.remove(subject)
         return True

@@ -1,12 +1,17 @@
-"""The last words of a session: so many turns of it, or those since some time."""
+"""The last words of a session: so many turns of it, or those since some time.
+
+`remember` is how those who follow a session for days keep only the newest of what they saw.
+"""
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeVar
 
 from steno.session.events import Event
 
-__all__ = ["Recall"]
+__all__ = ["Recall", "remember"]
+
+T = TypeVar("T")
 
 _FAINT: Final = frozenset(("command", "summary", "notification", "fork"))
 """Prompts that make a turn only when something comes of them."""
@@ -60,3 +65,11 @@ class Recall:
         if self._since is not None and self._is_old(self._turns[-1], self._since):
             return []
         return [event for turn in self._turns for event in turn]
+
+
+def remember(held: dict[str, T], name: str, value: T, most: int) -> None:
+    """Note something as the newest, and forget the oldest when there are more than `most`."""
+    held.pop(name, None)
+    held[name] = value
+    if len(held) > most:
+        del held[next(iter(held))]

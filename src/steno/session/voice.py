@@ -9,6 +9,7 @@ from steno.format.blocks import RedactedThinking, Thinking
 from steno.format.records import Record
 from steno.session.events import Ending, Event, Telling
 from steno.session.nodes import Node
+from steno.session.recall import remember
 from steno.session.story.compactions import Compaction, is_seam, seam_of
 from steno.session.story.prompts import Prompt
 from steno.session.story.scenes import Scene
@@ -31,11 +32,18 @@ _PLAIN: Final[dict[str, Telling]] = {
     "note": "note",
     "unknown": "unknown",
 }
+_PARENTS: Final = 1 << 16
+"""How many records are known to have been gone on from: a prompt that goes back further than that
+is not told to."""
 _Sign = tuple[str, str, str, int]
 
 
 class Voice:
-    """One conversation of a file: the session's own, or that of a sub-agent inside it."""
+    """One conversation of a file: the session's own, or that of a sub-agent inside it.
+
+    It holds the turn that is told and the one before; of the calls of all turns the story keeps
+    the steps, because a result may come at any time.
+    """
 
     def __init__(self, name: str, *, agent: bool, whole: bool) -> None:
         self._name = name
@@ -43,10 +51,11 @@ class Voice:
         self._seams: dict[int, Compaction] = {}
         self._story = Story({}, self._seams, agent=agent)
         self._before = 0
-        self._told: set[int] = set()
+        self._told = 0
+        """How many of the turn's steps have been told: only those behind them can be new."""
         self._named: set[str] = set()
         self._ended: Ending = ""
-        self._continued: set[str] = set()
+        self._continued: dict[str, None] = {}
         self.asked = ""
         """The first prompt."""
 
@@ -68,13 +77,13 @@ class Voice:
         now = story.now
         self._seams.clear()
         if now is not scene:
-            self._forget(now)
+            self._forget()
         if seam is not None:
             yield self._event("seam", record, compaction=seam)
         if now.prompt is not None and now.prompt is not prompt:
             yield from self._turn(record, now.prompt, back=node.parent in self._continued)
         if node.parent and record.role:
-            self._continued.add(node.parent)
+            remember(self._continued, node.parent, None, _PARENTS)
         if last is not None and last.result is not node and _sign(last) != sign:
             yield from self._again(record, last)
         yield from self._fresh(record, node, now)
@@ -91,12 +100,13 @@ class Voice:
         plain = Event(kind=kind, time=record.time, turn=self.number, agent=self._name)
         return msgspec.structs.replace(plain, **more)
 
-    def _forget(self, now: Scene) -> None:
+    def _forget(self) -> None:
         """Let go of the turns before, but for the last, which may still be added to."""
         done = self._story.done
         self._before += max(len(done) - 1, 0)
         del done[:-1]
-        self._told &= {id(draft) for draft in now.drafts}
+        # What was handed over from there is passed over again: it is not this record's.
+        self._told = 0
         self._named.clear()
 
     def _turn(self, record: Record, prompt: Prompt, *, back: bool) -> Iterator[Event]:
@@ -113,9 +123,10 @@ class Voice:
 
     def _fresh(self, record: Record, node: Node, now: Scene) -> Iterator[Event]:
         thoughts = iter([b for b in record.blocks if isinstance(b, Thinking | RedactedThinking)])
-        fresh = [draft for draft in now.drafts if id(draft) not in self._told]
+        fresh = now.drafts[self._told :]
+        self._told = len(now.drafts)
         for draft in fresh:
-            self._told.add(id(draft))
+            # A note that was put in further up moves some that were told behind the mark.
             if draft.call is not node:
                 continue
             text = draft.text
@@ -145,7 +156,6 @@ class Voice:
         for name in dict.fromkeys(node.results):
             draft = self._story.call(name)
             if draft is not None and draft.result is node:
-                self._told.add(id(draft))
                 self._ended = ""
                 step = draft.step(self._tokens(draft, now))
                 yield self._event("outcome", record, step=step)

@@ -6,6 +6,7 @@ Nobody else may read them, and losing one costs only the time to make it again.
 import os
 from typing import Final
 
+from steno.store.disk import make_folder
 from steno.store.places import steno_home
 
 __all__ = ["keep", "kept"]
@@ -28,11 +29,10 @@ def kept(name: str) -> bytes | None:
 
 def keep(name: str, data: bytes) -> bool:
     """Keep something under a name, in one step; whether it could be kept."""
-    folder = steno_home()
-    path = os.path.join(folder, name)
+    path = os.path.join(steno_home(), name)
     beside = f"{path}.{os.getpid()}"
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_folder(os.path.dirname(path))
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
         with os.fdopen(os.open(beside, flags, 0o600), "wb") as file:
             file.write(data)

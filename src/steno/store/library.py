@@ -6,11 +6,12 @@ session = open_session("last", root="/home/ada/.claude")
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from steno.errors import Ambiguous, NotFound, Unreadable
+from steno.errors import Ambiguous, BadRequest, NotFound, Unreadable
 from steno.format.paths import is_agent_id
 from steno.store import clock
 from steno.store.archive.opened import Archived, has_archive
@@ -18,7 +19,7 @@ from steno.store.count import count_turns
 from steno.store.discover import Discovery, Found, Problem, discover, found_at
 from steno.store.found import problem_of
 from steno.store.glance import Glance, given_title, glance
-from steno.store.places import config_dir
+from steno.store.places import config_dir, steno_home
 
 if TYPE_CHECKING:
     from steno.format.records import Piece
@@ -43,13 +44,41 @@ SHORTEST: Final = 4
 _LISTED: Final = 6
 _SUFFIX: Final = ".jsonl"
 _AGENT: Final = "agent-"
+_CONFIG: Final = "config.toml"
 
 
 def roots_of(root: Roots = None) -> tuple[str, ...]:
-    """Return the folders to look in: those named, else the client's config folder."""
+    """Return the folders to look in: those named, else the client's and those of the config file.
+
+    Raises:
+        BadRequest: the config file is broken.
+        Unreadable: it cannot be read.
+    """
     if root is None:
-        return (config_dir(),)
+        own = config_dir()
+        return (own, *_further(own)) if _has_config() else (own,)
     return (root,) if isinstance(root, str) else tuple(root)
+
+
+def _has_config() -> bool:
+    """Say whether there is a config file: all that it costs to have none."""
+    with suppress(BadRequest):
+        return os.path.lexists(os.path.join(steno_home(), _CONFIG))
+    return False
+
+
+def _further(own: str) -> list[str]:
+    """Return the folders of `index.roots`; one by two names is one."""
+    from steno.store.config import read_config
+
+    known = {os.path.realpath(own)}
+    further: list[str] = []
+    for each in read_config().roots:
+        folder = os.path.abspath(os.path.expanduser(each))
+        if (real := os.path.realpath(folder)) not in known:
+            known.add(real)
+            further.append(folder)
+    return further
 
 
 def newest_first(
@@ -60,19 +89,20 @@ def newest_first(
     `archived` adds those that are gone from there and only in the archive.
     """
     found: dict[str, Found] = {}
-    for folder in roots_of(root):
+    folders = roots_of(root)
+    for folder in folders:
         for each in discover(folder, problems):
             found.setdefault(each.path, each)
-    only = _gone(root, found.values()) if archived else ()
+    only = _gone(folders, found.values()) if archived else ()
     return sorted((*found.values(), *only), key=_age)
 
 
-def _gone(root: Roots, living: Iterable[Found]) -> "list[Archived]":
+def _gone(folders: tuple[str, ...], living: Iterable[Found]) -> "list[Archived]":
     if not has_archive():
         return []
     from steno.store.archive.gone import gone_below
 
-    return gone_below(roots_of(root), living)
+    return gone_below(folders, living)
 
 
 def _age(found: Found) -> tuple[int, str]:
@@ -211,11 +241,12 @@ def _find(name: str, root: Roots, cwd: str | None) -> Found:
         raise _folder(path)
     if looks_like_a_path and (os.path.lexists(path) or name.endswith(_SUFFIX)):
         return _gone_at(path) or found_at(path)
-    files = newest_first(root, archived=True)
+    folders = roots_of(root)
+    files = newest_first(folders, archived=True)
     if name == "last":
-        return _last(files, root)
+        return _last(files, folders)
     if name.strip():
-        found = _by_id(name, files) or _by_agent(name, files, root) or _by_title(name, files)
+        found = _by_id(name, files) or _by_agent(name, files, folders) or _by_title(name, files)
         if found is not None:
             return found
     if looks_like_a_path:
@@ -245,11 +276,11 @@ def _is_path(name: str, path: str) -> bool:
     return os.path.lexists(path) and not os.path.isdir(path)
 
 
-def _last(files: list[Found], root: Roots) -> Found:
+def _last(files: list[Found], folders: tuple[str, ...]) -> Found:
     for found, look in seen(files):
         if not look.hidden:
             return found
-    where = ", ".join(roots_of(root))
+    where = ", ".join(folders)
     raise NotFound(f"there is no session in {where}", hint="`steno demo` makes some to look at")
 
 
@@ -267,21 +298,22 @@ def _id(found: Found) -> str:
     return os.path.basename(found.path).removesuffix(_SUFFIX).lower()
 
 
-def _by_agent(name: str, files: list[Found], root: Roots) -> Found | None:
+def _by_agent(name: str, files: list[Found], folders: tuple[str, ...]) -> Found | None:
     wanted = name.removeprefix(_AGENT).lower()
     if len(wanted) < SHORTEST or not (is_agent_id(wanted) or _hexadecimal(wanted)):
         return None
-    agents = [
-        found
-        for found in _agents(root, files)
+    # By path: folders may lie inside each other.
+    agents = {
+        found.path: found
+        for found in _agents(folders, files)
         if found.place.role == "agent" and found.place.agent_id.lower().startswith(wanted)
-    ]
-    exact = [found for found in agents if found.place.agent_id.lower() == wanted]
-    return _only(name, exact or agents)
+    }
+    exact = [found for found in agents.values() if found.place.agent_id.lower() == wanted]
+    return _only(name, exact or list(agents.values()))
 
 
-def _agents(root: Roots, files: list[Found]) -> Iterator[Found]:
-    for folder in roots_of(root):
+def _agents(folders: tuple[str, ...], files: list[Found]) -> Iterator[Found]:
+    for folder in folders:
         yield from Discovery(folder).transcripts()
     discovery = Discovery("")
     for found in files:

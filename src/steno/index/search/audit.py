@@ -32,7 +32,9 @@ REASONS: Final = {
     "words": "searched: prompts, answers, thinking, inputs, outputs, notes, titles, summaries",
     "form": "not words: keys, ids, times, figures, the signs of JSON",
     "repeat": "the client's own copy of results, which of an edit holds the whole file before; "
-    "progress; the last prompt",
+    "the last prompt",
+    "progress": "what sub-agents and commands printed on the way; where the sub-agent's file is "
+    "missing this is the only copy",
     "state": "state of the client: file snapshots, modes, fields beside a message",
     "base64": "pictures, documents, signatures",
     "data": "strings of more than 4,096 letters without a space",

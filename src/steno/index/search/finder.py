@@ -8,7 +8,7 @@ so, those inside longer words are taken.
 import os
 import sqlite3
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -21,6 +21,8 @@ from steno.index.texts import FOLDER, SPLIT, Texts
 
 if TYPE_CHECKING:
     import tantivy
+
+    _Clause: TypeAlias = tuple[tantivy.Occur, tantivy.Query]
 
 __all__ = ["Finder", "Found", "Order", "Wanted", "open_finder", "why_ignored"]
 
@@ -167,7 +169,7 @@ class Finder:
         unwanted = [self._any(forms) for forms in wanted.unwanted]
         clauses = [(Occur.Must, each) for each in groups or [Query.all_query()]]
         clauses += [(Occur.MustNot, each) for each in unwanted]
-        joins = len(groups) + len(unwanted) > 1
+        joins = len(groups) > 1 or bool(unwanted)
         picks = scope.messages is not None or bool(scope.no_messages)
         # Where some fall away or are put in between, the first ones are known only at the end.
         most = None if joins or picks else first
@@ -198,24 +200,44 @@ class Finder:
         first: int | None = None,
     ) -> dict[int, float]:
         """Return messages and what they are ordered by, in order."""
-        import tantivy
-
-        query = tantivy.Query.boolean_query(clauses)
         # A message may have several parts, each of which is found.
         most = max(1, self._searcher.num_docs) if first is None else first * _PARTS
-        if order == "rank":
-            hits = self._searcher.search(query, most, count=False).hits
+        if order == "oldest":
+            dated, undated = self._by_date()
+            hits = self._hits([*clauses, dated], order, most)
+            if len(hits) < most:
+                hits += self._hits([*clauses, undated], order, most - len(hits))
         else:
-            way = tantivy.Order.Asc if order == "oldest" else tantivy.Order.Desc
-            hits = self._searcher.search(
-                query, most, count=False, order_by_field="time", order=way
-            ).hits
+            hits = self._hits(clauses, order, most)
         places = [place for _, place in hits]
         messages = self._searcher.fast_field_values("message", places)
         found: dict[int, float] = {}
         for message, (value, _) in zip(messages, hits, strict=True):
             found.setdefault(int(message or 0), value or 0)
         return found
+
+    def _by_date(self) -> "tuple[_Clause, _Clause]":
+        """Return what has a time, and what has none: it bears a zero, which is not early."""
+        from tantivy import FieldType, Occur, Query
+
+        way = self._schema, "time", FieldType.Integer
+        return (
+            (Occur.Must, Query.range_query(*way, lower_bound=1)),
+            (Occur.Must, Query.range_query(*way, upper_bound=0)),
+        )
+
+    def _hits(
+        self, clauses: "list[_Clause]", order: Order, most: int
+    ) -> "list[tuple[Any, tantivy.DocAddress]]":
+        import tantivy
+
+        query = tantivy.Query.boolean_query(clauses)
+        if order == "rank":
+            return self._searcher.search(query, most, count=False).hits
+        way = tantivy.Order.Asc if order == "oldest" else tantivy.Order.Desc
+        return self._searcher.search(
+            query, most, count=False, order_by_field="time", order=way
+        ).hits
 
     def _join(
         self,
@@ -230,7 +252,10 @@ class Finder:
 
         split = (Occur.Must, Query.term_query(self._schema, "tag", SPLIT))
         several = [self._ask([(Occur.Must, each), split, *limits], order) for each in groups]
-        more = {each: several[0][each] for each in set(several[0]).intersection(*several[1:])}
+        more: dict[int, float] = {}
+        if several:
+            both = set(several[0]).intersection(*several[1:])
+            more = {each: several[0][each] for each in both}
         less: set[int] = set()
         for each in unwanted:
             less.update(self._ask([(Occur.Must, each), split, *limits], order))
@@ -238,7 +263,8 @@ class Finder:
             del found[message]
         fresh = {each: at for each, at in more.items() if each not in found and each not in less}
         if fresh:
-            ordered = sorted([*found.items(), *fresh.items()], key=_key, reverse=order != "oldest")
+            key, back = (_oldest, False) if order == "oldest" else (_value, True)
+            ordered = sorted([*found.items(), *fresh.items()], key=key, reverse=back)
             found.clear()
             found.update(ordered)
 
@@ -250,8 +276,12 @@ def why_ignored(word: str) -> str:
     return f"no letter or digit in {word[:_SAID]!r}"
 
 
-def _key(item: tuple[int, float]) -> float:
+def _value(item: tuple[int, float]) -> float:
     return item[1]
+
+
+def _oldest(item: tuple[int, float]) -> tuple[bool, float]:
+    return item[1] <= 0, item[1]
 
 
 def _too_much(error: ValueError) -> BadRequest:

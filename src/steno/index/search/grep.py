@@ -1,4 +1,8 @@
-"""A pattern over texts, with a limit on time: whatever the pattern is, it comes to an end."""
+"""A pattern over texts, with a limit on time, so that it comes to an end, whatever it is.
+
+The limit is an alarm of the system. Windows has none, and other threads than the first get none:
+there is no limit there, and a pattern such as `(a+)+$` may go on for ever.
+"""
 
 import re
 import warnings
@@ -32,20 +36,30 @@ class _TooSlow(Exception):
 class Pattern:
     """A regular expression. Used in a `with`, it gives up on texts that take it too long.
 
+    Outside of a `with` there is no limit on time, and none on Windows or in other threads.
+
     Small letters also mean capitals, unless there is a capital in it. `^` and `$` are the ends of
     lines.
     """
 
     def __init__(self, text: str, patience: float = _PATIENCE) -> None:
-        self.slow = 0
-        """How many texts took too long, and were given up."""
-        self.cut = 0
-        """How many texts were too long, and of which only the beginning was looked at."""
         self._patience = patience
         self._armed = False
         self._before: Callable[[int, FrameType | None], object] | int | Handlers | None = None
         self._guarded = False
+        self._slow: set[tuple[int, int]] = set()
+        self._cut: set[tuple[int, int]] = set()
         self._search = _compiled(text).finditer
+
+    @property
+    def slow(self) -> int:
+        """How many different texts took too long, and were given up."""
+        return len(self._slow)
+
+    @property
+    def cut(self) -> int:
+        """How many different texts were too long, and looked at only in their beginning."""
+        return len(self._cut)
 
     def __enter__(self) -> Self:
         import signal
@@ -66,15 +80,17 @@ class Pattern:
             self._guarded = False
 
     def spans(self, text: str) -> list[Span]:
-        """Return where the pattern fits; nothing when that takes too long."""
+        """Return where the pattern fits; nothing when that takes too long, or did so before."""
         if len(text) > LONGEST_TEXT:
-            self.cut += 1
+            self._cut.add((len(text), hash(text)))
             text = text[:LONGEST_TEXT]
+        if self._slow and (len(text), hash(text)) in self._slow:
+            return []
         try:
             self._arm(self._patience)
             return self._found(text)
         except _TooSlow:
-            self.slow += 1
+            self._slow.add((len(text), hash(text)))
             return []
         finally:
             with suppress(_TooSlow):

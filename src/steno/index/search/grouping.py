@@ -22,6 +22,8 @@ class Group(msgspec.Struct):
     """Where its file lies or lay; a sub-agent's when its own is not in the index."""
     ended: int | None = None
     gone: bool = False
+    found: bool = True
+    """Whether its own file is in the index, and not only those of its sub-agents."""
     rewound: bool = False
     """Whether turns were taken back, so that they count otherwise in the story than in the file."""
     messages: list[int] = []
@@ -33,23 +35,22 @@ class Group(msgspec.Struct):
 
 def groups_of(connection: sqlite3.Connection, messages: Iterable[int]) -> list[Group]:
     """Return the sessions that some messages are in."""
-    by_file: dict[int, list[tuple[int, int]]] = {}
-    for place, message in enumerate(messages):
-        by_file.setdefault(message >> SHIFT, []).append((place, message))
     groups: dict[str, Group] = {}
-    places: dict[str, list[tuple[int, int]]] = {}
-    for file, found in by_file.items():
-        row = _session(connection, file)
-        name = row[0] or f"@{file}"
-        if name not in groups:
-            groups[name] = _group(connection, name, row)
-        if row[1]:
-            groups[name].agents[file] = row[1]
-        groups[name].files[file] = path_from(row[5])
-        places.setdefault(name, []).extend(found)
-    for name, found in places.items():
-        groups[name].messages = [message for _, message in sorted(found)]
-    return sorted(groups.values(), key=lambda group: min(places[group.id])[0])
+    by_file: dict[int, Group] = {}
+    for message in messages:
+        file = message >> SHIFT
+        group = by_file.get(file)
+        if group is None:
+            row = _session(connection, file)
+            name = row[0] or f"@{file}"
+            if name not in groups:
+                groups[name] = _group(connection, name, row)
+            group = by_file[file] = groups[name]
+            group.files[file] = path_from(row[5])
+            if row[1]:
+                group.agents[file] = row[1]
+        group.messages.append(message)
+    return list(groups.values())
 
 
 _COLUMNS = "s.id, s.agent, s.title, s.project, s.branch, f.path, s.ended, f.gone, s.rewound"
@@ -67,6 +68,15 @@ def _group(connection: sqlite3.Connection, name: str, row: _Row) -> Group:
     if row[1]:
         statement = _SESSION + "WHERE s.id = ? AND s.agent = '' ORDER BY f.gone IS NOT NULL"
         row = connection.execute(statement, (name,)).fetchone() or row
-    _, _, title, project, branch, path, ended, gone, rewound = row
-    where = path_from(path)
-    return Group(name, title, project, branch, where, ended, gone is not None, bool(rewound))
+    _, agent, title, project, branch, path, ended, gone, rewound = row
+    return Group(
+        name,
+        title,
+        project,
+        branch,
+        path_from(path),
+        ended,
+        gone=gone is not None,
+        found=bool(path) and not agent,
+        rewound=bool(rewound),
+    )

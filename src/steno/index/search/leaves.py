@@ -19,7 +19,7 @@ from steno.index.words import ENVELOPE, TITLES, is_binary, is_copy
 __all__ = ["Leaves", "leaves_of", "reason_of_silence"]
 
 _SILENT: Final = {
-    "progress": "repeat",
+    "progress": "progress",
     "last-prompt": "repeat",
     "file-history-snapshot": "state",
     "mode": "state",

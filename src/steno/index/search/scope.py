@@ -39,6 +39,7 @@ _SINGLE: Final = ("project", "branch", "model", "tool")
 _SECOND: Final = 1000
 _SAID: Final = 60
 """So much of a value is said again."""
+_NAMED: Final = 8
 _EARLIEST, _LATEST = -(1 << 62), 1 << 62
 
 
@@ -147,7 +148,7 @@ class _Maker:
         fitting = {name for value in values for name in _fitting(kind, value, names)}
         self._tag({names[name] for name in fitting}, negated=negated)
         if not negated and not fitting:
-            known = ", ".join(sorted(names)[:8]) if kind in ("tool", "model") else ""
+            known = _some(sorted(names)) if kind in ("tool", "model") else ""
             there = f"; there are {known}" if known else ""
             self._scope.empty = f"no {kind} fits {_said(values)}{there}"
         if kind == "tool":
@@ -291,6 +292,11 @@ def _written(row: tuple[int, str, str, str, int, int]) -> int:
 
 def _millis(seconds: float) -> int:
     return int(min(max(seconds * _SECOND, _EARLIEST), _LATEST))
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" … and {more:,} more" if more > 0 else "")
 
 
 def _said(values: list[str]) -> str:

@@ -8,7 +8,6 @@ looked for in the text, so an excerpt shows just what was found.
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
@@ -235,17 +234,32 @@ def _part(token: Token, piece: Piece) -> Span | None:
     text, _, start, end = token
     if len(piece) == 1:
         return (start, end) if text == piece[0] else None
-    found = _matcher(piece)(text)
+    found = _inside(text, piece)
     if found is None:
         return None
     if len(text) != end - start:
         return start, end  # it changed its length when it was made lower case
-    return start + found.start(1), start + found.end(1)
+    return start + found[0], start + found[1]
 
 
-@lru_cache(maxsize=256)
-def _matcher(piece: Piece) -> "Callable[[str], re.Match[str] | None]":
-    left = ".*?" if not piece[0] else ""
-    right = ".*" if not piece[-1] else ""
-    inner = ".*?".join(re.escape(part) for part in piece if part)
-    return re.compile(f"{left}({inner}){right}", re.DOTALL).fullmatch
+def _inside(text: str, piece: Piece) -> Span | None:
+    """Return from where to where the parts stand in a word, one behind the other.
+
+    Each is taken where it comes first: if the rest fits at all, it fits behind that. So the time
+    it takes grows with the word alone, which a pattern could not promise.
+    """
+    parts = [part for part in piece if part]
+    last = len(parts) - 1
+    start = end = 0
+    for number, part in enumerate(parts):
+        if number == 0 and piece[0]:
+            at = 0 if text.startswith(part) else -1
+        elif number == last and piece[-1]:
+            at = len(text) - len(part) if text.endswith(part) else -1
+        else:
+            at = text.find(part, end)
+        if at < end:
+            return None
+        start = start if number else at
+        end = at + len(part)
+    return start, end

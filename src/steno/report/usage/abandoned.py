@@ -60,10 +60,10 @@ def count_abandoned(
         file, kept_path, size, mtime, _ = each
         path = path_from(kept_path)
         if not _is_known(known, each):
-            known[path] = _Known(size, mtime, sorted(abandoned_keys(path)))
+            known[_name(kept_path)] = _Known(size, mtime, sorted(abandoned_keys(path)))
             if step is not None:
                 step(size)
-        _add_rows(connection, cells, file, known[path].keys, wanted)
+        _add_rows(connection, cells, file, known[_name(kept_path)].keys, wanted)
     unseen = sum(not _is_known(known, each) for each in new)
     if len(new) > unseen:
         keep(_KEPT, msgspec.json.encode(known))
@@ -72,8 +72,13 @@ def count_abandoned(
 
 def _is_known(known: dict[str, _Known], candidate: tuple[Any, ...]) -> bool:
     _, path, size, mtime, _ = candidate
-    seen = known.get(path_from(path))
+    seen = known.get(_name(path))
     return seen is not None and (seen.size, seen.mtime) == (size, mtime)
+
+
+def _name(path: str | bytes) -> str:
+    """Return what a path is kept under: JSON has no bytes, and no path has a NUL in it."""
+    return path if isinstance(path, str) else f"\0{path.hex()}"
 
 
 def _add_rows(

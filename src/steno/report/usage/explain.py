@@ -9,10 +9,17 @@ import msgspec
 
 from steno.index.scan import path_from
 from steno.index.state import SHIFT, Row
+from steno.index.tally import MOST
 from steno.report.prices import Prices
 from steno.report.usage.cells import band_of, day_of_slot, heap_of
 from steno.report.usage.files import Share, transcripts_below
-from steno.report.usage.indexed import copies_of, counted_rows, places_of
+from steno.report.usage.indexed import (
+    copies_of,
+    counted_rows,
+    places_of,
+    seen_files,
+    tools_of,
+)
 from steno.report.usage.lines import Figured, figures_in
 from steno.report.usage.sort import TIMED, Belonging, moment_of, named, slot_of, time_names
 from steno.report.usage.totals import Figures, apportioned
@@ -47,6 +54,8 @@ class LineSeen(msgspec.Struct):
     """Input, output, both cache writes, cache reads, searches."""
     counts_in: str = ""
     """Of a copy, the file in which the response counts."""
+    cut: bool = False
+    """Whether it has a figure that is not believable, and was cut."""
 
 
 class Response(msgspec.Struct):
@@ -71,6 +80,8 @@ class Explained(msgspec.Struct):
     skipped: list[LineSeen]
     totals: Figures
     cost: int
+    complete: bool = True
+    """Whether everything there is was read."""
 
 
 class _Evidence(msgspec.Struct):
@@ -81,8 +92,11 @@ class _Evidence(msgspec.Struct):
     copies: list[Row]
     place: Callable[[int], Belonging]
     path: Callable[[int], str]
-    shift: int = 0
-    """How the number of a file goes into those of its messages."""
+    others: list[int] | None = None
+    """All the files that may have skipped lines; None where only some rows are asked about."""
+
+
+_Namer: TypeAlias = Callable[[Row], tuple[str, ...]]
 
 
 def explain_index(
@@ -93,9 +107,11 @@ def explain_index(
     paths = {
         file: path_from(path) for file, path in connection.execute("SELECT id, path FROM files")
     }
-    counted = _chosen(counted_rows(connection, wanted), wanted, place, what)
+    name_of = tools_of(connection) if wanted.by == "tool" else _namer(wanted, place)
+    counted = _chosen(counted_rows(connection, wanted), wanted, name_of, what)
     copies = list(copies_of(connection, (row[1] for row, _ in counted)))
-    evidence = _Evidence(counted, copies, place, paths.__getitem__, SHIFT)
+    others = None if what else seen_files(connection, wanted)
+    evidence = _Evidence(counted, copies, place, paths.__getitem__, others)
     return _explained(evidence, wanted, prices)
 
 
@@ -112,20 +128,26 @@ def explain_files(
         for row in share.rows.values()
         if wanted.has_time(moment_of(row)) and wanted.has_project(share.place(row[0])[2])
     )
-    counted = _chosen(rows, wanted, share.place, what)
+    counted = _chosen(rows, wanted, _namer(wanted, share.place), what)
     keys = {row[1] for row, _ in counted}
     copies = [row for row in share.copies if row[1] in keys]
-    return _explained(_Evidence(counted, copies, share.place, files.__getitem__), wanted, prices)
+    others = None if what else share.skipping(wanted)
+    evidence = _Evidence(counted, copies, share.place, files.__getitem__, others)
+    return _explained(evidence, wanted, prices)
+
+
+def _namer(wanted: Wanted, place: Callable[[int], Belonging]) -> _Namer:
+    return lambda row: named(wanted.by, row, place(row[0]))
 
 
 def _chosen(
-    rows: Iterable[Row], wanted: Wanted, place: Callable[[int], Belonging], what: str
+    rows: Iterable[Row], wanted: Wanted, name_of: _Namer, what: str
 ) -> list[tuple[Row, tuple[str, ...]]]:
     """Return the responses that are asked about, in the order of their rows and of time."""
-    found = [(row, named(wanted.by, row, place(row[0]))) for row in rows]
+    found = [(row, name_of(row)) for row in rows]
     if wanted.by in TIMED:
-        name_of = time_names(wanted.by, {names[0] for _, names in found})
-        found = [(row, (name_of(names[0]),)) for row, names in found]
+        time_of = time_names(wanted.by, {names[0] for _, names in found})
+        found = [(row, (time_of(names[0]),)) for row, names in found]
     found.sort(key=lambda each: (each[1], moment_of(each[0]) or 0, each[0][1]))
     if not what:
         return found
@@ -168,19 +190,27 @@ def _read_lines(evidence: _Evidence, wanted: Wanted) -> tuple[_Seen, list[LineSe
     asked: dict[int, set[str]] = {}
     for row in (*(row for row, _ in evidence.counted), *evidence.copies):
         asked.setdefault(row[0], set()).add(row[1])
-    counting = {row[0] for row, _ in evidence.counted}
+    telling = {row[0] for row, _ in evidence.counted}
     days = {day_of_slot(slot_of(row)) for row, _ in evidence.counted}
+    everything = evidence.others is not None or wanted.by not in ("day", "week", "month")
+    for file in evidence.others or ():
+        asked.setdefault(file, set())
+        telling.add(file)
     seen: _Seen = {}
     skipped: list[LineSeen] = []
     for file, keys in asked.items():
         path = evidence.path(file)
-        for line in figures_in(path, file, evidence.shift):
+        for line in figures_in(path, file):
             if line.key in keys and not line.synthetic:
                 seen.setdefault((file, line.key), []).append(line)
-            elif line.synthetic and file in counting and wanted.has_time(moment_of(line.row)):
-                day = day_of_slot(slot_of(line.row))
-                if wanted.by not in ("day", "week", "month") or day in days:
-                    skipped.append(_seen(path, line, "skipped", _WHY["skipped"]))
+            elif (
+                line.synthetic
+                and file in telling
+                and wanted.has_time(moment_of(line.row))
+                and (everything or day_of_slot(slot_of(line.row)) in days)
+            ):
+                skipped.append(_seen(path, line, "skipped", _WHY["skipped"]))
+    skipped.sort(key=lambda line: (line.path, line.offset))
     return seen, skipped
 
 
@@ -194,15 +224,14 @@ def _told(row: Row, copies: list[Row], seen: _Seen, evidence: _Evidence) -> list
         else:
             lines.append(_seen(path, line, "merged", _WHY["merged"]))
     if not lines or lines[0].verdict != "counted":
-        lines.insert(0, LineSeen(path, 0, place, "counted", _WHY["gone"], tuple(row[9:15])))
+        lines.insert(0, _lost(path, row, "counted", _WHY["gone"]))
     for copy in copies:
         other = evidence.path(copy[0])
         why = _why_copy(row, copy).format(basename(path))
         found = seen.get((copy[0], copy[1]), ())
         lines += [_seen(other, line, "copy", why, path) for line in found]
         if not found:
-            figures = tuple(copy[9:15])
-            lines.append(LineSeen(other, 0, copy[2] & _MASK, "copy", why, figures, path))
+            lines.append(_lost(other, copy, "copy", why, path))
     return lines
 
 
@@ -214,4 +243,11 @@ def _why_copy(row: Row, copy: Row) -> str:
 
 
 def _seen(path: str, line: Figured, verdict: Verdict, why: str, counts_in: str = "") -> LineSeen:
-    return LineSeen(path, line.line, line.offset, verdict, why, line.figures, counts_in)
+    return LineSeen(path, line.line, line.offset, verdict, why, line.figures, counts_in, line.cut)
+
+
+def _lost(path: str, row: Row, verdict: Verdict, why: str, counts_in: str = "") -> LineSeen:
+    """Return a line that cannot be read any more as the row tells it."""
+    figures = tuple(row[9:15])
+    cut = max(figures) >= MOST
+    return LineSeen(path, 0, row[2] & _MASK, verdict, why, figures, counts_in, cut)

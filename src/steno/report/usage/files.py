@@ -14,6 +14,7 @@ import msgspec
 
 from steno.errors import Unreadable
 from steno.format.paths import is_uuid, transcript_place
+from steno.index.scan import path_to
 from steno.index.state import Row
 from steno.index.tally import rank
 from steno.report.usage.cells import Cell, Cells, Heap, add
@@ -29,6 +30,7 @@ _MUCH: Final = 24 << 20
 """From here on a second process is worth its start."""
 _MOST: Final = 4
 _SUFFIX: Final = ".jsonl"
+_LAST: Final = "\U0010ffff"
 _SIZE: Final = struct.Struct("<Q")
 
 File = tuple[str, int]
@@ -103,7 +105,10 @@ class Share:
         """Return what copies of a response are ordered by."""
         found = self._found[row[0]]
         session, agent, _ = self.place(row[0])
-        return rank(row, found.started, session, agent, found.path)
+        # As in SQL, bytes come after all text.
+        kept = path_to(found.path)
+        path = kept if isinstance(kept, str) else _LAST + kept.decode("latin-1")
+        return rank(row, found.started, session, agent, path)
 
     def place(self, number: int) -> Belonging:
         """Return the session, sub-agent and project that a file is of."""
@@ -116,6 +121,14 @@ class Share:
             known = (place.session_id or found.session, agent, found.project)
             self._places[number] = known
         return known
+
+    def skipping(self, wanted: Wanted) -> list[int]:
+        """Return the files with lines that the client made up."""
+        return [
+            number
+            for number, found in self._found.items()
+            if found.skips and wanted.has_project(found.project)
+        ]
 
     def sums(self, wanted: Wanted) -> Cells:
         """Sum up what is left."""

@@ -1,11 +1,12 @@
 """Figures from the index: the sums by day where they will do, else the responses themselves."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from steno.index.bands import BAND_SQL
 from steno.index.state import SHIFT, Row
+from steno.index.sums import LOCAL_DAY
 from steno.report.prices import Prices
 from steno.report.usage.cells import (
     SLOT,
@@ -22,7 +23,15 @@ from steno.report.usage.sort import TIMED, Belonging, slot_of
 from steno.report.usage.totals import Figures, Line
 from steno.report.usage.wanted import Wanted
 
-__all__ = ["copies_of", "count_index", "counted_rows", "places_of", "tell_more"]
+__all__ = [
+    "copies_of",
+    "count_index",
+    "counted_rows",
+    "places_of",
+    "seen_files",
+    "tell_more",
+    "tools_of",
+]
 
 _DAILY: Final = ("day", "week", "month", "project", "model")
 _SUMS: Final = (
@@ -33,11 +42,10 @@ _DAY_SUMS: Final = (
     "sum(responses), sum(input), sum(output), sum(cache_5m), sum(cache_1h), sum(cache_read), "
     "sum(searches), sum(estimated)"
 )
-_LOCAL_DAY: Final = "coalesce(date(u.time / 1000, 'unixepoch', 'localtime'), '')"
 _NAMES: Final = {
-    "day": (_LOCAL_DAY,),
-    "week": (_LOCAL_DAY,),
-    "month": (_LOCAL_DAY,),
+    "day": (LOCAL_DAY,),
+    "week": (LOCAL_DAY,),
+    "month": (LOCAL_DAY,),
     "project": ("s.project",),
     "model": ("u.model",),
     "session": ("s.id",),
@@ -105,7 +113,7 @@ def _from_usage(
 ) -> Cells:
     by = wanted.by
     values: list[Any] = []
-    day = _LOCAL_DAY if by in ("day", "week", "month") else _price_day(prices, models, values)
+    day = LOCAL_DAY if by in ("day", "week", "month") else _price_day(prices, models, values)
     names = ", ".join(_NAMES[by])
     where = _where(connection, wanted, values)
     width = len(_NAMES[by])
@@ -191,18 +199,36 @@ def places_of(connection: sqlite3.Connection) -> dict[int, Belonging]:
     return {file: (session, agent, project) for file, session, agent, project in rows}
 
 
-def _by_tool(connection: sqlite3.Connection, wanted: Wanted) -> Cells:
-    """Sum up responses by the first tool that each of them calls."""
+def seen_files(connection: sqlite3.Connection, wanted: Wanted) -> list[int]:
+    """Return the files that may have lines of the time and place that are wanted."""
+    rows = connection.execute(
+        "SELECT file, project FROM sessions WHERE started IS NULL "
+        "OR (max(started, ended) >= ? AND min(started, ended) < ?)",
+        (
+            -(1 << 62) if wanted.since is None else wanted.since,
+            1 << 62 if wanted.until is None else wanted.until,
+        ),
+    )
+    return [file for file, project in rows if wanted.has_project(project)]
+
+
+def tools_of(connection: sqlite3.Connection) -> Callable[[Row], tuple[str, ...]]:
+    """Return what names responses by the first tool that each of them calls."""
     first: dict[tuple[int, str], str] = {}
     for file, response, name in connection.execute(
         f"SELECT message >> {SHIFT}, response, name FROM tool_calls ORDER BY message, place"
     ):
         first.setdefault((file, response), name)
+    return lambda row: (first.get((row[0], row[1]), _WORDS),)
+
+
+def _by_tool(connection: sqlite3.Connection, wanted: Wanted) -> Cells:
+    """Sum up responses by the first tool that each of them calls."""
+    tool_of = tools_of(connection)
     cells: Cells = {}
     for row in counted_rows(connection, wanted):
-        tool = first.get((row[0], row[1]), _WORDS)
         day = day_of_slot(slot_of(row))
-        add(cells, ((tool,), day, row[6], row[15], band_of(row)), heap_of(row))
+        add(cells, (tool_of(row), day, row[6], row[15], band_of(row)), heap_of(row))
     return cells
 
 

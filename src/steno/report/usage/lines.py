@@ -8,10 +8,10 @@ import msgspec
 from steno.errors import Unreadable
 from steno.format.lines import read_records
 from steno.format.source import Source
-from steno.index.lines import line_of
+from steno.index.lines import Usage, line_of
 from steno.index.moments import millis
-from steno.index.state import Row
-from steno.index.tally import figures_of, key_of
+from steno.index.state import SHIFT, Row
+from steno.index.tally import MOST, figures_of, key_of
 from steno.report.usage.scan import brief_of
 from steno.session.story.usage import SYNTHETIC
 from steno.store.archive.opened import open_anywhere
@@ -32,15 +32,14 @@ class Figured(msgspec.Struct):
     figures: tuple[int, ...]
     synthetic: bool
     """Whether the client wrote it without asking anybody."""
+    cut: bool
+    """Whether it has a figure that is not believable, and was cut."""
     row: Row
     """What it says, in the order of the columns of `usage`."""
 
 
-def figures_in(path: str, file: int, shift: int = 0) -> Iterator[Figured]:
-    """Yield the lines with figures of a file; nothing where its bytes are gone for good.
-
-    `shift` is what turns the number of the file into that of its messages.
-    """
+def figures_in(path: str, file: int) -> Iterator[Figured]:
+    """Yield the lines with figures of a file; nothing where its bytes are gone for good."""
     try:
         source = open_anywhere(path)
     except Unreadable:
@@ -55,7 +54,7 @@ def figures_in(path: str, file: int, shift: int = 0) -> Iterator[Figured]:
             usage = body.usage if body is not None else None
             if line.type != "assistant" or body is None or usage is None:
                 continue
-            message = (file << shift) + record.offset if shift else record.offset
+            message = (file << SHIFT) + record.offset
             figures = figures_of(usage)
             key, model = key_of(line, message), body.model or ""
             time, branch = millis(line.timestamp), line.git_branch or ""
@@ -66,8 +65,24 @@ def figures_in(path: str, file: int, shift: int = 0) -> Iterator[Figured]:
                 record.offset,
                 figures,
                 model == SYNTHETIC,
+                _is_cut(usage, figures),
                 (file, key, message, 1, 0, time, model, branch, agent, *figures, 0, 0, 0),
             )
+
+
+def _is_cut(usage: Usage, figures: tuple[int, ...]) -> bool:
+    written, tools = usage.cache_creation, usage.server_tool_use
+    told = (
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_creation_input_tokens if written is None else 0,
+        usage.cache_read_input_tokens,
+        written.ephemeral_5m_input_tokens if written is not None else 0,
+        written.ephemeral_1h_input_tokens if written is not None else 0,
+        tools.web_search_requests if tools is not None else 0,
+    )
+    # What is too long to be read as a number comes as the largest one.
+    return max(figures) >= MOST or any((figure or 0) < 0 for figure in told)
 
 
 class _Counting:

@@ -15,8 +15,9 @@ from steno.format.lines import LINE_CAP
 from steno.format.loose import REFUSED
 from steno.index.lines import Usage
 from steno.index.moments import millis
-from steno.index.state import Row
+from steno.index.state import SHIFT, Row
 from steno.index.tally import Tally
+from steno.session.story.usage import SYNTHETIC
 
 __all__ = ["Brief", "Found", "Scanner", "brief_of"]
 
@@ -72,6 +73,8 @@ class Found(msgspec.Struct):
     agent: str = ""
     project: str = ""
     started: int | None = None
+    skips: bool = False
+    """Whether it has lines with figures that the client made up."""
     rows: dict[str, Row] = {}
 
     def note(self, line: Any) -> None:
@@ -130,7 +133,7 @@ class Scanner:
         """
         found, tally = Found(path), Tally(number)
         try:
-            self._read(path, found, tally)
+            self._read(path, number << SHIFT, found, tally)
         except _Odd:
             return _carefully(path, number)
         except (OSError, ValueError) as error:
@@ -138,8 +141,9 @@ class Scanner:
         found.rows = tally.by_key()
         return found
 
-    def _read(self, path: str, found: Found, tally: Tally) -> None:
-        base = kept = 0
+    def _read(self, path: str, base: int, found: Found, tally: Tally) -> None:
+        """Read a file; its messages are numbered from `base`."""
+        kept = 0
         known = False
         with FileIO(path) as file:
             while got := file.readinto(self._view[kept:]):
@@ -201,37 +205,36 @@ class Scanner:
                 end = stop if end < 0 else end
                 line = decode(view[start:end])
                 body = line.message
-                if line.type == "assistant" and body is not None and body.usage is not None:
+                if line.type != "assistant" or body is None or body.usage is None:
+                    pass
+                elif body.model == SYNTHETIC:
+                    # It may bear the id of a response, and must not stand for it.
+                    found.skips = True
+                else:
                     given = body.usage.output_tokens or 0
                     if body.id and body.id == name and given >= output:
                         # The lines of a response mostly follow each other: the last one will do.
                         lines += 1
                     else:
                         if last is not None:
-                            self._take(last, base + place, stamp, lines, found, tally)
+                            _take(last, base + place, stamp, lines, tally)
                         name, stamp, lines = body.id, line.timestamp, 1
                     last, place, output = line, start, given
                 start = end
         except REFUSED:
             raise _Odd from None
         if last is not None:
-            self._take(last, base + place, stamp, lines, found, tally)
+            _take(last, base + place, stamp, lines, tally)
 
-    def _take(
-        self, line: Brief, offset: int, stamp: Any, lines: int, found: Found, tally: Tally
-    ) -> None:
-        agent = ""
-        if line.is_sidechain:
-            agent = line.agent_id or self._agent(found)
-        if stamp is not None and stamp.__class__ is not str:
-            raise _Odd
-        tally.take(line, offset, 0, stamp, line.git_branch or "", agent, lines)
 
-    def _agent(self, found: Found) -> str:
-        """Return which sub-agent a file is of, for a line that does not say so."""
-        if found.agent:
-            return found.agent
+def _take(line: Brief, message: int, stamp: Any, lines: int, tally: Tally) -> None:
+    if stamp is not None and stamp.__class__ is not str:
         raise _Odd
+    if line.is_sidechain and not line.agent_id:
+        # Which sub-agent it is of depends on all the records before it.
+        raise _Odd
+    agent = (line.agent_id or "") if line.is_sidechain else ""
+    tally.take(line, message, 0, stamp, line.git_branch or "", agent, lines)
 
 
 def _carefully(path: str, number: int) -> Found:
@@ -247,8 +250,12 @@ def _carefully(path: str, number: int) -> Found:
             found.note(line)
             if line.type != "assistant":
                 continue
+            body = line.message
+            if body is not None and body.usage is not None and body.model == SYNTHETIC:
+                found.skips = True
             agent = (line.agent_id or found.agent) if line.is_sidechain else ""
             branch = line.git_branch or ""
-            tally.take(line, record.offset, 0, millis(line.timestamp), branch, agent)
+            message = (number << SHIFT) + record.offset
+            tally.take(line, message, 0, millis(line.timestamp), branch, agent)
     found.rows = tally.by_key()
     return found

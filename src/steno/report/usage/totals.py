@@ -105,6 +105,8 @@ class Report(msgspec.Struct):
     """What of all that went into branches that were given up; None where that is not known."""
     unseen: int = 0
     """How many sessions may have more of those, and were not looked into."""
+    complete: bool = True
+    """Whether everything there is was read."""
 
 
 def report_of(cells: Cells, by: str, prices: Prices) -> Report:

@@ -6,7 +6,8 @@
         load(archive.source(entry))
 
 Nothing that was kept is ever changed or thrown away. A file that grew is continued; one that was
-cut short or rewritten gets a new generation beside the old.
+cut short or rewritten gets a new generation beside the old. A copy that was damaged gets another
+in its stead, as long as the file is on disk.
 """
 
 import os
@@ -28,7 +29,7 @@ from steno.store.discover import Discovery
 from steno.store.disk import make_folder
 from steno.store.found import Found, Problem, problem_of
 from steno.store.lock import Lock
-from steno.store.places import config_dir, steno_home
+from steno.store.places import steno_home
 from steno.store.scratch import unwritable
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ __all__ = ["Archive", "Done", "Kept", "Summary", "archive_all"]
 
 _SMALL: Final = 1 << 16
 _QUIET: Final = 3600
+_SHORTEST: Final = 4
 
 Done = Callable[[int], None]
 
@@ -63,7 +65,12 @@ class Kept(msgspec.Struct, frozen=True):
     @property
     def rewritten(self) -> int:
         """How many files got another generation, because they no longer begin as they did."""
-        return sum(change.begun and change.generation > 1 for change in self.changes)
+        return sum(each.begun and each.generation > 1 and not each.healed for each in self.changes)
+
+    @property
+    def healed(self) -> int:
+        """How many files were kept anew, because the archive's copy was damaged."""
+        return sum(change.healed for change in self.changes)
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -94,6 +101,11 @@ class Summary(msgspec.Struct, frozen=True):
     def rewritten(self) -> int:
         """How many files got another generation."""
         return sum(each.rewritten for each in self.kept)
+
+    @property
+    def healed(self) -> int:
+        """How many files were kept anew, because the archive's copy was damaged."""
+        return sum(each.healed for each in self.kept)
 
 
 class Archive:
@@ -142,6 +154,17 @@ class Archive:
             )
         return entry
 
+    def named(self, name: str) -> list[Entry]:
+        """Return what was kept under an id, the beginning of one, or a path, wherever it lay."""
+        path = Names().real(os.path.abspath(name))
+        if path in self.catalogue.entries:
+            return [self.catalogue.entries[path]]
+        wanted = name.lower()
+        exact = [entry for entry in self.entries() if _stem(entry) == wanted]
+        if exact or len(name) < _SHORTEST:
+            return exact
+        return [entry for entry in self.entries() if _stem(entry).startswith(wanted)]
+
     def index(self, entry: Entry) -> Index:
         """Return what the archive knows of a session's files.
 
@@ -183,8 +206,8 @@ class Archive:
     def keep(self, found: Found | Group, *, full: bool = False, done: Done | None = None) -> Kept:
         """Keep what is new of a session and of everything that goes with it.
 
-        What is known is told from what is new by the ends of the file; `full` compares all of it.
-        A file that cannot be read is told in `problems`.
+        What is known is told from what is new by the ends of the file; `full` compares all of it,
+        and proves the copies, so that one that was damaged is written anew. A file that cannot be read is told in `problems`.
 
         Raises:
             Unwritable: the archive cannot be written; what it held before, it still holds.
@@ -212,6 +235,8 @@ class Archive:
                     problems.append(_problem(found.path, error))
                 else:
                     changes += [change] if change else []
+            if full and not problems:
+                keeper.mend()
             keeper.commit()
             finished = True
         finally:
@@ -294,36 +319,42 @@ class Archive:
 
 def archive_all(
     roots: tuple[str, ...] | None = None,
-    progress: Done | None = None,
     *,
+    planned: Callable[[int], Done] | None = None,
     patient: bool = False,
     sessions: Iterable[Found] | None = None,
 ) -> Summary:
-    """Keep every session below the roots; without any, below the client's config folder.
+    """Keep every session below the roots; without any, below those that every command looks at.
 
-    `progress` is told of bytes as they are read. `patient` is for those who come often: a session
+    `planned` is told how many bytes there are to read, if any, and returns what is told of bytes as
+    they are read. `patient` is for those who come often: a session
     that is being written is left until there is more of it than a few lines. Whoever knows which
     sessions have changed names them (`sessions`), and no other is looked at.
 
     Raises:
+        BadRequest: the config file is broken.
         Unwritable: the archive cannot be written.
     """
+    from steno.store.library import roots_of
+
     archive = Archive()
     problems: list[Problem] = []
-    kept: list[Kept] = []
-    total = 0
-    found = groups(roots or (config_dir(),), problems, sessions)
-    for group, news in archive.pending(found, patient=patient):
-        total += 1
-        if news:
-            kept.append(archive.keep(group, done=progress))
+    found = groups(roots or roots_of(), problems, sessions)
+    pending = list(archive.pending(found, patient=patient))
+    wanted = [group for group, news in pending if news]
+    done = planned(sum(group.size for group in wanted)) if planned and wanted else None
+    kept = [archive.keep(group, done=done) for group in wanted]
     if kept:
         archive.tidy()
     return Summary(
-        total,
+        len(pending),
         tuple(each for each in kept if each.changes),
         (*problems, *(problem for each in kept for problem in each.problems)),
     )
+
+
+def _stem(entry: Entry) -> str:
+    return os.path.basename(entry.path).removesuffix(".jsonl").lower()
 
 
 def _age(entry: Entry) -> tuple[int, str]:
@@ -331,8 +362,13 @@ def _age(entry: Entry) -> tuple[int, str]:
 
 
 def _can_wait(group: Group, entry: Entry) -> bool:
-    grown = group.session.size - entry.size
-    return 0 <= grown < _SMALL and now() - group.session.mtime_ns / 1e9 < _QUIET
+    """Say whether there is little new in a session that somebody, or a sub-agent, is at work in."""
+    grown = group.size - entry.latest
+    if group.session.size < entry.size or not 0 <= grown < _SMALL:
+        return False
+    time = now()
+    # A file from the future would be waited for until then.
+    return any(abs(time - found.mtime_ns / 1e9) < _QUIET for _, found in group.files)
 
 
 def _problem(path: str, error: Unreadable) -> Problem:

@@ -37,10 +37,12 @@ class Entry(msgspec.Struct, frozen=True):
     total: int = 0
     """How many bytes all generations of all its files have."""
     packed: int = 0
-    """How many bytes they take in the archive."""
+    """How many bytes they take in the archive, without damaged copies that were replaced."""
     generations: int = 1
     """How many generations the session's own file has."""
     state: str = ""
+    latest: int = 0
+    """How many bytes the last generations of all its files have."""
 
     @property
     def path(self) -> str:
@@ -72,10 +74,11 @@ def entry_of(index: Index, state: str = "") -> Entry | None:
         session.size,
         session.mtime_ns,
         len(index.newest()),
-        sum(file.size for file in index.files.values()),
-        sum(file.packed for file in index.files.values()),
+        sum(file.size for file in index.standing()),
+        sum(file.packed for file in index.standing()),
         len(index.generations(index.path)),
         state,
+        sum(file.size for file in index.newest()),
     )
 
 

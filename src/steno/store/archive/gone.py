@@ -1,7 +1,8 @@
 """Sessions that are only in the archive, as if they had been found on the disk."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -83,18 +84,51 @@ def gone_at(path: str) -> Archived | None:
     """Return the session, or the sub-agent's transcript, that was kept from a path."""
     catalogue = _catalogue()
     folder, name = os.path.split(path)
-    real = os.path.join(os.path.realpath(folder or os.curdir), name)
-    entries = read_entries(catalogue)[0]
-    if real in entries:
-        return _archived(entries[real], catalogue, path)
-    for entry in entries.values():
-        if real.startswith(entry.path.removesuffix(_SUFFIX) + os.sep) or (
-            name.startswith("agent-") and os.path.dirname(entry.path) == os.path.dirname(real)
-        ):
-            for agent in agents_in(_archived(entry, catalogue, path)):
-                if agent.path == real:
-                    return agent
+    folder = os.path.realpath(folder or os.curdir)
+    real = os.path.join(folder, name)
+    kept = _read(catalogue)
+    if real in kept.entries:
+        return _archived(kept.entries[real], catalogue, path)
+    near = [entry for each in _above(real) if (entry := kept.entries.get(each)) is not None]
+    if name.startswith("agent-"):
+        near += kept.folders.get(folder, ())
+    for entry in near:
+        for agent in agents_in(_archived(entry, catalogue, path)):
+            if agent.path == real:
+                return agent
     return None
+
+
+def _above(path: str) -> Iterator[str]:
+    """Yield where a session would lie whose own folder a path is in."""
+    folder = os.path.dirname(path)
+    while folder != os.path.dirname(folder):
+        yield folder + _SUFFIX
+        yield folder
+        folder = os.path.dirname(folder)
+
+
+class _Kept(msgspec.Struct):
+    entries: dict[str, Entry]
+    folders: dict[str, list[Entry]]
+    """The same, by the folder they were in."""
+
+
+def _read(catalogue: str) -> _Kept:
+    """Return the catalogue; it is read again only when it was written since."""
+    try:
+        seen = os.stat(catalogue)
+    except OSError:
+        return _read_as(catalogue, 0, 0, 0)
+    return _read_as(catalogue, seen.st_mtime_ns, seen.st_size, seen.st_ino)
+
+
+@lru_cache(maxsize=1)
+def _read_as(catalogue: str, _mtime_ns: int, _size: int, _inode: int) -> _Kept:
+    kept = _Kept(read_entries(catalogue)[0], {})
+    for path, entry in kept.entries.items():
+        kept.folders.setdefault(os.path.dirname(path), []).append(entry)
+    return kept
 
 
 def agents_in(session: Archived) -> list[Archived]:

@@ -1,8 +1,8 @@
 """The journal of one session's folder in the archive: JSON lines, only ever appended to.
 
 A line says that a file belongs to the session (`file`; a new one for each generation), that a
-stretch of it lies in the archive (`frame`), or how the file on disk looked when all of it did
-(`seen`). Each line carries a checksum of itself. What is not in a whole line has not been kept.
+stretch of it lies in the archive (`frame`), how the file on disk looked when all of it did
+(`seen`), or that all that damaged lines before it spoke of has been kept anew (`mended`). Each line carries a checksum of itself. What is not in a whole line has not been kept.
 """
 
 import os
@@ -22,6 +22,7 @@ __all__ = [
     "Frame",
     "Head",
     "Index",
+    "Mended",
     "Path",
     "Seen",
     "chained",
@@ -62,6 +63,8 @@ class FileLine(msgspec.Struct, frozen=True, tag="file", tag_field="k"):
     session_id: str = ""
     agent_id: str = ""
     generation: int = 1
+    instead: int = 0
+    """The number of a damaged copy of the same generation, which this one stands in for."""
 
 
 class Frame(msgspec.Struct, frozen=True, tag="frame", tag_field="k"):
@@ -92,7 +95,13 @@ class Seen(msgspec.Struct, frozen=True, tag="seen", tag_field="k"):
     time: float = 0.0
 
 
-_Line: TypeAlias = Head | FileLine | Frame | Seen
+class Mended(msgspec.Struct, frozen=True, tag="mended", tag_field="k"):
+    """Lines before this one are damaged, and nothing that they spoke of is missing any more."""
+
+    time: float = 0.0
+
+
+_Line: TypeAlias = Head | FileLine | Frame | Seen | Mended
 _DECODER: Final[msgspec.json.Decoder[_Line]] = msgspec.json.Decoder(_Line)
 _ENCODER: Final = msgspec.json.Encoder()
 
@@ -107,6 +116,8 @@ class File:
         self.role = line.role
         self.generation = line.generation
         self.frames: list[Frame] = []
+        self.loose: list[Frame] = []
+        """Frames behind a break: they cannot be read, but tell what the file was."""
         self.seen: Seen | None = None
         self.broken = ""
         """Why nothing more can be added to it; what was kept before can still be read."""
@@ -115,6 +126,12 @@ class File:
     def size(self) -> int:
         """How many bytes of the file were kept."""
         return self.frames[-1].offset + self.frames[-1].length if self.frames else 0
+
+    @property
+    def reach(self) -> int:
+        """How many bytes the file had at least, as far as anything says."""
+        last = max((frame.offset + frame.length for frame in self.loose), default=0)
+        return max(self.size, last, self.seen.size if self.seen else 0)
 
     @property
     def packed(self) -> int:
@@ -132,18 +149,14 @@ class File:
         """When the file on disk was last written, as far as it was seen."""
         return self.seen.mtime_ns if self.seen else 0
 
-    def take(self, frame: Frame) -> str:
-        """Add the next frame; return what does not fit, if anything."""
-        if self.broken:
-            return ""
+    def take(self, frame: Frame) -> None:
+        """Add the next frame; behind one that does not fit, nothing does."""
         chain = self.frames[-1].chain if self.frames else ""
-        if (frame.offset, frame.at) != (self.size, self.packed):
+        if not self.broken and (frame.offset, frame.at) != (self.size, self.packed):
             self.broken = f"a frame before byte {frame.offset:,} is missing"
-        elif frame.chain != chained(chain, frame.sha256):
+        elif not self.broken and frame.chain != chained(chain, frame.sha256):
             self.broken = f"the chain of checksums breaks at byte {frame.offset:,}"
-        else:
-            self.frames.append(frame)
-        return self.broken
+        (self.loose if self.broken else self.frames).append(frame)
 
 
 class Index:
@@ -153,10 +166,14 @@ class Index:
         self.folder = folder
         self.head: Head | None = None
         self.files: dict[int, File] = {}
-        self.damage: list[str] = []
+        self.torn: list[int] = []
+        """Which lines of the journal are damaged."""
+        self.strays: set[int] = set()
+        """Numbers of files that are spoken of and not named."""
         self.whole = 0
         """How many bytes of the journal are whole lines."""
         self._latest: dict[str, File] = {}
+        self._instead: dict[int, File] = {}
 
     @property
     def path(self) -> str:
@@ -173,7 +190,27 @@ class Index:
 
     def generations(self, path: str) -> list[File]:
         """Return every generation of a file, oldest first."""
-        return [file for file in self.files.values() if file.path == path]
+        return [file for file in self.standing() if file.path == path]
+
+    def standing(self) -> list[File]:
+        """Return every generation of every file, without damaged copies that others stand in for."""
+        return [file for file in self.files.values() if not self.is_replaced(file)]
+
+    def is_replaced(self, file: File) -> bool:
+        """Say whether another copy holds all that a damaged one did."""
+        other = self._instead.get(file.number)
+        while other is not None and other.size < file.reach:
+            other = self._instead.get(other.number)
+        return other is not None
+
+    @property
+    def damage(self) -> list[str]:
+        """What is wrong with the journal, or with what it says."""
+        lines = [f"line {number} of {INDEX} is damaged" for number in self.torn]
+        strays = [f"{INDEX} speaks of file {n}, which is not named" for n in sorted(self.strays)]
+        broken = [file for file in self.files.values() if file.broken]
+        told = [f"{file.name}: {file.broken}" for file in broken if not self.is_replaced(file)]
+        return lines + strays + told
 
     @property
     def session(self) -> File | None:
@@ -191,12 +228,16 @@ class Index:
         elif isinstance(line, FileLine):
             file = self.files[line.n] = File(line)
             self._latest[file.path] = file
+            if 0 < line.instead < line.n:
+                self._instead[line.instead] = file
+        elif isinstance(line, Mended):
+            self.torn.clear()
         elif (file := self.files.get(line.n)) is None:
-            self.damage.append(f"a line speaks of file {line.n}, which is not named")
+            self.strays.add(line.n)
         elif isinstance(line, Seen):
             file.seen = line
-        elif said := file.take(line):
-            self.damage.append(f"{file.name}: {said}")
+        else:
+            file.take(line)
 
 
 def read_index(folder: str) -> Index:
@@ -215,7 +256,7 @@ def read_index(folder: str) -> Index:
     for number, raw in enumerate(data[: index.whole].split(b"\n")[:-1], 1):
         line = decode_line(raw, _DECODER)
         if line is None:
-            index.damage.append(f"line {number} of {INDEX} is damaged")
+            index.torn.append(number)
         else:
             index.take(line)
     return index

@@ -23,12 +23,14 @@ from steno.store.archive.index import (
     Frame,
     Head,
     Index,
+    Mended,
     Seen,
     chained,
     encode_line,
     read_index,
     said_path,
 )
+from steno.store.archive.verify import flaw_of
 from steno.store.clock import now
 from steno.store.disk import append, flush_folder, make_folder, open_private
 from steno.store.found import Found
@@ -61,6 +63,8 @@ class Change(msgspec.Struct, frozen=True):
     generation: int = 1
     begun: bool = False
     """Whether the file, or a new generation of it, was begun."""
+    healed: bool = False
+    """Whether all of it was kept anew, because the copy was damaged."""
 
 
 class Keeper:
@@ -112,15 +116,20 @@ class Keeper:
         except OSError as error:
             raise unreadable(found.path, error) from error
         file = self.index.latest(path)
-        if file is not None and not full and _is_as_seen(file, status):
+        if file and not full and _is_as_seen(file, status) and not self._is_short(file):
             done(status.st_size)
             return None
         with FileSource(found.path) as source:
             # What is added from here on is the next run's.
             source.size = min(source.size, status.st_size)
-            begun = file is None or not self._goes_on(file, source, status, full=full)
+            damaged: File | None = None
+            if file is not None and self._goes_on(file, source, status, full=full):
+                damaged = None if self._is_usable(file, full=full) else file
+            else:
+                file = None
+            begun = file is None or damaged is not None
             if file is None or begun:
-                file = self._begin(found, path)
+                file = self._begin(found, path, damaged)
             size, packed = file.size, file.packed
             done(size)
             if begun or source.size > size:
@@ -128,7 +137,8 @@ class Keeper:
         self._see(file, status)
         if not begun and file.size == size:
             return None
-        return Change(path, file.size - size, file.packed - packed, file.generation, begun)
+        added, taken = file.size - size, file.packed - packed
+        return Change(path, added, taken, file.generation, begun, damaged is not None)
 
     def _see(self, file: File, status: os.stat_result) -> None:
         mode = stat.S_IMODE(status.st_mode)
@@ -142,15 +152,22 @@ class Keeper:
         self, file: File, source: FileSource, status: os.stat_result, *, full: bool
     ) -> bool:
         """Say whether a file still begins with everything that was kept of it."""
-        if file.broken or source.size < file.size or self._is_short(file):
+        if source.size < file.reach:
             return False
         grown = source.size > file.size
         same = file.seen is not None and file.seen.inode == status.st_ino
-        frames = _ends(file.frames) if grown and same and not full else file.frames
+        quick = grown and same and not full and not file.broken
+        frames = _ends(file.frames) if quick else file.frames + file.loose
         return all(
             digest == frame.sha256
             for frame, digest in zip(frames, frame_digests(source, frames), strict=True)
         )
+
+    def _is_usable(self, file: File, *, full: bool) -> bool:
+        """Say whether more can be added to a copy; `full` proves what is in it."""
+        if file.broken or self._is_short(file):
+            return False
+        return not full or not flaw_of(self.index.data_path(file), file)
 
     def _is_short(self, file: File) -> bool:
         try:
@@ -160,7 +177,7 @@ class Keeper:
 
     # Writing
 
-    def _begin(self, found: Found, path: str) -> File:
+    def _begin(self, found: Found, path: str, damaged: File | None) -> File:
         before = self.index.latest(path)
         text, raw = said_path(path)
         place = found.place
@@ -171,16 +188,15 @@ class Keeper:
             place.role,
             place.session_id,
             place.agent_id,
-            before.generation + 1 if before else 1,
+            damaged.generation if damaged else before.generation + 1 if before else 1,
+            damaged.number if damaged else 0,
         )
         self._say(line)
         return self.index.files[line.n]
 
     def _free_number(self) -> int:
         """Return a number that no file has, not even one whose line was lost."""
-        names = map(_NUMBER.fullmatch, os.listdir(self.index.folder))
-        taken = [int(match[1]) for match in names if match]
-        return max([0, *taken, *self.index.files]) + 1
+        return max([0, *_numbers(self.index.folder), *self.index.files]) + 1
 
     def _add(self, file: File, source: FileSource, done: Done, *, new: bool) -> None:
         path = self.index.data_path(file)
@@ -239,7 +255,22 @@ class Keeper:
             self._packer = zstandard.ZstdCompressor(level=self._level, write_checksum=True)
         return self._packer.compress(data)
 
-    def _say(self, line: Head | FileLine | Frame | Seen) -> None:
+    def mend(self) -> None:
+        """Note that what damaged lines spoke of has been kept anew, if nothing of it is missing."""
+        index = self.index
+        if not index.torn or index.strays or _numbers(index.folder) - index.files.keys():
+            return
+        if all(self._is_all_there(file) for file in index.standing()):
+            self._say(Mended(now()))
+
+    def _is_all_there(self, file: File) -> bool:
+        try:
+            longer = os.stat(self.index.data_path(file)).st_size > file.packed
+        except OSError:
+            return False
+        return not (file.broken or longer or file.reach > file.size)
+
+    def _say(self, line: Head | FileLine | Frame | Seen | Mended) -> None:
         self._lines.append(encode_line(line))
         self.index.take(line)
 
@@ -274,6 +305,12 @@ class Keeper:
                     os.unlink(path)
                 else:
                     os.truncate(path, size)
+
+
+def _numbers(folder: str) -> set[int]:
+    """Return the numbers of the copies that lie in a folder."""
+    names = map(_NUMBER.fullmatch, os.listdir(folder))
+    return {int(match[1]) for match in names if match}
 
 
 def _is_as_seen(file: File, status: os.stat_result) -> bool:

@@ -17,6 +17,7 @@ __all__ = [
     "CATALOGUE",
     "SESSIONS",
     "Archived",
+    "archive_stamp",
     "has_archive",
     "open_anywhere",
     "opened",
@@ -42,6 +43,14 @@ def has_archive() -> bool:
     with suppress(BadRequest):
         return os.path.exists(os.path.join(steno_home(), *CATALOGUE))
     return False
+
+
+def archive_stamp() -> str:
+    """Return what tells whether anything was archived since; nothing where there is no archive."""
+    with suppress(BadRequest, OSError):
+        seen = os.stat(os.path.join(steno_home(), *CATALOGUE))
+        return f"{seen.st_mtime_ns} {seen.st_size}"
+    return ""
 
 
 def opened(found: Found) -> "FileSource | ArchiveSource":

@@ -4,7 +4,7 @@ import os
 from binascii import crc32
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -21,7 +21,20 @@ from steno.store.scratch import unreadable
 if TYPE_CHECKING:
     from steno.store.archive.archive import Archive, Done
 
-__all__ = ["Failure", "verify", "verify_all"]
+__all__ = ["Failure", "flaw_of", "verify", "verify_all"]
+
+_ANEW: Final = (
+    "`steno archive --full` keeps it anew from the file on disk (with the --root or --demo that it "
+    "was kept with)"
+)
+_AGAIN: Final = (
+    "`steno archive --full` keeps anew what is on disk; what fails even then is nowhere else: "
+    "`steno archive --forget` gives the session up, and `steno archive` begins it again"
+)
+_LOST: Final = (
+    "it is nowhere else: put the archive's folder back from a backup, or give the session up with "
+    "`steno archive --forget`"
+)
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -32,6 +45,8 @@ class Failure(msgspec.Struct, frozen=True):
     copy: str
     """Where its copy lies, or the folder."""
     message: str
+    hint: str = ""
+    """What can be done about it."""
 
 
 def verify_all(archive: "Archive", done: "Done") -> Iterator[Failure]:
@@ -50,8 +65,10 @@ def verify_all(archive: "Archive", done: "Done") -> Iterator[Failure]:
         if name not in listed:
             yield from _list_again(archive, folder)
     for name in sorted(listed.keys() - set(names)):
-        path = os.path.join(above, name)
-        yield Failure(listed[name].path, path, "its folder is gone from the archive")
+        path = listed[name].path
+        hint = "`steno archive` keeps it again" if os.path.exists(path) else _LOST
+        folder = os.path.join(above, name)
+        yield Failure(path, folder, "its folder is gone from the archive", hint)
 
 
 def _list_again(archive: "Archive", folder: str) -> Iterator[Failure]:
@@ -64,7 +81,7 @@ def _list_again(archive: "Archive", folder: str) -> Iterator[Failure]:
         # An empty folder was left by a run that was killed; one without the session by a run that
         # could read only what goes with it.
         if index.whole and index.head is None:
-            yield Failure("", folder, "it does not say whose it is")
+            yield Failure("", folder, "it does not say whose it is", _AGAIN)
         return
     make_folder(archive.folder)
     with Lock(archive.lock):
@@ -79,15 +96,21 @@ def verify(folder: str, done: "Done") -> Iterator[Failure]:
         yield Failure("", folder, str(error))
         return
     for said in index.damage:
-        yield Failure(index.path, folder, said)
-    for file in index.files.values():
+        yield Failure(index.path, folder, said, _AGAIN if os.path.exists(index.path) else _LOST)
+    for file in index.standing():
         copy = index.data_path(file)
-        for said in (_frames(copy, file, done), _on_disk(index, file)):
-            if said:
-                yield Failure(file.path, copy, said)
+        flaw = flaw_of(copy, file, done)
+        if flaw:
+            last = index.latest(file.path) is file
+            hint = _ANEW if last and os.path.exists(file.path) else _LOST
+            yield Failure(file.path, copy, flaw, hint)
+        other = _on_disk(index, file)
+        if other:
+            yield Failure(file.path, copy, other, _ANEW)
 
 
-def _frames(copy: str, file: File, done: "Done") -> str:
+def flaw_of(copy: str, file: File, done: "Done | None" = None) -> str:
+    """Return what is wrong with a copy; nothing when every byte of it is what was kept."""
     frames = Frames(copy)
     try:
         for frame in file.frames:
@@ -95,7 +118,8 @@ def _frames(copy: str, file: File, done: "Done") -> str:
                 return f"the copy is damaged behind byte {frame.at:,}"
             if sha256(frames.unpacked(frame)).hexdigest() != frame.sha256:
                 return f"the bytes from {frame.offset:,} on are not what was kept"
-            done(frame.length)
+            if done is not None:
+                done(frame.length)
         if not file.frames and not os.path.exists(copy):
             return "the copy is gone"
     except Unreadable as error:
@@ -119,10 +143,7 @@ def _on_disk(index: Index, file: File) -> str:
         with FileSource(file.path) as source:
             for frame in file.frames:
                 if sha256(source.read(frame.offset, frame.length)).hexdigest() != frame.sha256:
-                    return (
-                        f"the file on disk differs from byte {frame.offset:,} on; "
-                        "`steno archive --full` keeps it as it is now"
-                    )
+                    return f"the file on disk differs from byte {frame.offset:,} on"
     except OSError:
         # Gone, or not to be read: there is nothing to compare with.
         return ""

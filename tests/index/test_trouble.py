@@ -1,0 +1,300 @@
+"""What a sync makes of trouble: odd files, faults of the system, impatient people."""
+
+import os
+import signal
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from tests.builders import session, tool
+from tests.index.dump import dump
+
+from steno.errors import StenoError, Unreadable, Unwritable
+from steno.format.encode import encode_line
+from steno.index import batch, harvest, state, texts, workers
+from steno.index.home import Home
+from steno.index.state import Harvest
+from steno.index.sync import forget, sync
+from steno.index.tables import Tables
+from steno.store.read import FileSource
+
+NAME = "00000000-0000-4000-8000-00000000000{}.jsonl"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "projects" / "-home-ada"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def home(root: Path, name: str = "index") -> Home:
+    return Home(str(root.parent.parent / name), (str(root.parent),))
+
+
+def as_if_at_once(root: Path) -> dict[str, Any]:
+    fresh = home(root, "fresh")
+    sync(fresh)
+    return dump(fresh)
+
+
+def talk(seed: str = "talk", turns: int = 3) -> bytes:
+    made = session(seed=seed)
+    for number in range(turns):
+        made.user(f"Ask {number}").assistant(tool("Bash", command="ls")).result("a.py")
+        made.assistant("So.")
+    return made.bytes()
+
+
+def answer(name: str, stamp: str) -> bytes:
+    usage = {"input_tokens": 1, "output_tokens": 5}
+    message = {"id": name, "role": "assistant", "model": "m", "content": [], "usage": usage}
+    record = {"type": "assistant", "uuid": name, "timestamp": stamp, "message": message}
+    return encode_line(record)
+
+
+def test_a_record_on_two_lines_is_no_record(root: Path) -> None:
+    odd = b'{"type":"user",\n"uuid":"u","message":{"role":"user","content":"alpha"}}\n'
+    glued = b'{"type":"tag","tag":"gamma"}{"type":"tag","tag":"delta"}\n'
+    for number, data in enumerate((odd + talk(), talk() + odd, odd + glued, glued + odd)):
+        (root / NAME.format(number)).write_bytes(data)
+    sync(home(root))
+    said = dump(home(root))
+    assert len(said["files"]) == 4
+    for path, offset, length, *_ in said["messages"]:
+        line = Path(path).read_bytes()[offset : offset + length]
+        assert (line[:1], line[-1:]) == (b"{", b"}")
+        assert b"\n" not in line
+
+
+@pytest.mark.parametrize(
+    "stamp", ["0001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z", "2040-03-20T04:30:00.000Z"]
+)
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Pacific/Kiritimati"])
+def test_any_day_can_be_summed_up(
+    root: Path, stamp: str, zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    path = root / NAME.format(1)
+    path.write_bytes(answer("one", stamp))
+    sync(home(root))
+    with path.open("ab") as file:
+        file.write(answer("two", stamp))
+    sync(home(root))
+    said = dump(home(root))
+    assert sum(row[6] for row in said["days"]) == 2
+    assert said == as_if_at_once(root)
+
+
+def test_a_file_that_cannot_be_read_for_a_while_keeps_its_rows(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = root / NAME.format(1)
+    path.write_bytes(talk())
+    sync(home(root))
+    before = dump(home(root))
+    with path.open("ab") as file:
+        file.write(talk("more"))
+
+    def refuse(self: FileSource, _: str) -> None:
+        self._descriptor = -1
+        raise Unreadable("not now")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FileSource, "__init__", refuse)
+        report = sync(home(root))
+    assert [problem.path for problem in report.problems] == [str(path)]
+    assert dump(home(root)) == before
+    sync(home(root))
+    assert dump(home(root)) == as_if_at_once(root)
+
+
+def test_a_rewrite_of_the_same_size_survives_a_crash(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = root / NAME.format(1)
+    path.write_bytes(talk(turns=40))
+    sync(home(root))
+    data = bytearray(path.read_bytes())
+    middle = data.index(b"Ask 20")
+    data[middle : middle + 3] = b"Say"
+    path.write_bytes(bytes(data))
+    os.utime(path, (1, 1))
+
+    def crash(_: batch.Batch) -> None:
+        raise RuntimeError("struck")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(batch.Batch, "_close", crash)
+        with pytest.raises(RuntimeError, match="struck"):
+            sync(home(root))
+    sync(home(root))
+    assert dump(home(root)) == as_if_at_once(root)
+
+
+@pytest.mark.parametrize("number", range(1, 30))
+def test_an_interrupt_at_any_step_leaves_a_sound_index(
+    root: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = root / NAME.format(1)
+    path.write_bytes(talk())
+    sync(home(root))
+    with path.open("ab") as file:
+        file.write(talk("more"))
+    (root / NAME.format(2)).write_bytes(talk("two"))
+    left = number
+
+    def counting(whole: Callable[..., Any]) -> Callable[..., Any]:
+        def step(*given: Any, **named: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if not left:
+                os.kill(os.getpid(), signal.SIGINT)
+            return whole(*given, **named)
+
+        return step
+
+    with monkeypatch.context() as patch:
+        for owner, name in (
+            (texts.Texts, "begin"),
+            (texts.Texts, "add"),
+            (texts.Texts, "commit"),
+            (Tables, "take"),
+            (Tables, "settle"),
+            (workers, "_read"),
+            (batch, "recount"),
+        ):
+            patch.setattr(owner, name, counting(getattr(owner, name)))
+        if left > 0:
+            try:
+                sync(home(root), workers=0)
+            except KeyboardInterrupt:
+                assert left <= 0
+    sync(home(root))
+    assert dump(home(root)) == as_if_at_once(root)
+
+
+def test_a_repeated_call_is_answered_as_if_read_at_once(root: Path) -> None:
+    path = root / NAME.format(1)
+    whole = talk(turns=2)
+    calls = [line for line in whole.splitlines(keepends=True) if b'"tool_use"' in line]
+    results = [line for line in whole.splitlines(keepends=True) if b'"tool_result"' in line]
+    lines = [calls[0], calls[0], results[0], results[0]]
+    path.write_bytes(b"")
+    for line in lines:
+        with path.open("ab") as file:
+            file.write(line)
+        sync(home(root))
+    assert dump(home(root)) == as_if_at_once(root)
+
+
+def test_calls_that_are_never_answered_do_not_pile_up(root: Path) -> None:
+    path = root / NAME.format(1)
+    made = session(seed="calls")
+    for _ in range(1_050):
+        made.assistant(tool("Bash", command="ls"))
+    path.write_bytes(made.bytes())
+    sync(home(root))
+    kept = harvest.harvest(FileSource(str(path)), 1).state
+    assert len(kept.open) == 1_000
+
+
+def test_a_title_that_was_lent_goes_with_the_file_that_lent_it(root: Path) -> None:
+    owner, lender = root / NAME.format(1), root / NAME.format(2)
+    made = session(seed="owner").user("Fix the tide table")
+    owner.write_bytes(made.bytes())
+    last = made.records()[-1]["uuid"]
+    lender.write_text(f'{{"type":"summary","summary":"Tides","leafUuid":"{last}"}}\n')
+    sync(home(root))
+    titles = {row[6] for row in dump(home(root))["sessions"]}
+    assert "Tides" in titles
+    lender.write_bytes(talk())
+    sync(home(root))
+    assert dump(home(root)) == as_if_at_once(root)
+
+
+def test_a_worker_that_is_killed_is_replaced(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(4):
+        (root / NAME.format(number)).write_bytes(talk(str(number)))
+    here = os.getpid()
+    real = harvest.harvest
+
+    def fatal(*given: Any, **named: Any) -> Harvest:
+        if os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*given, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(harvest, "harvest", fatal)
+        sync(home(root), workers=2)
+    assert dump(home(root)) == as_if_at_once(root)
+
+
+def test_a_full_disk_is_said_as_such(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / NAME.format(1)).write_bytes(talk())
+
+    class Full:
+        def add_document(self, _: object) -> None:
+            raise ValueError("An IO error occurred: 'No space left on device'")
+
+        def wait_merging_threads(self) -> None: ...
+
+    def begin(self: texts.Texts, *, big: bool) -> None:
+        del big
+        self._writer = cast("Any", Full())
+
+    with monkeypatch.context() as patch:
+        patch.setattr(texts.Texts, "begin", begin)
+        with pytest.raises(Unwritable, match="No space left") as caught:
+            sync(home(root))
+    assert caught.value.hint == "make room and try again"
+    sync(home(root))
+    assert dump(home(root)) == as_if_at_once(root)
+
+
+def test_a_damaged_index_is_said_to_be_and_can_be_made_anew(root: Path) -> None:
+    (root / NAME.format(1)).write_bytes(talk())
+    sync(home(root))
+    before = dump(home(root))
+    path = Path(home(root).folder) / "index.sqlite"
+    path.write_bytes(b"nothing at all" * 1000)
+    with pytest.raises(StenoError) as caught:
+        sync(home(root))
+    assert "--rebuild" in caught.value.hint
+    forget(home(root))
+    sync(home(root))
+    assert dump(home(root)) == before
+
+
+def test_what_was_read_by_other_rules_is_read_again(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / NAME.format(1)).write_bytes(talk())
+    sync(home(root))
+    monkeypatch.setattr("steno.index.sync.RULES", f"{state.RULES}+")
+    assert sync(home(root)).read == 1
+    assert sync(home(root)).read == 0
+
+
+def test_an_index_that_cannot_be_written_can_be_read(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / NAME.format(1)).write_bytes(talk())
+    sync(home(root))
+    before = dump(home(root))
+
+    class ReadOnly:
+        def execute(self, _: str) -> None:
+            raise sqlite3.OperationalError("unable to open database file")
+
+        def close(self) -> None: ...
+
+    def refused(_: str) -> ReadOnly:
+        return ReadOnly()
+
+    monkeypatch.setattr("steno.index.database._connect", refused)
+    assert dump(home(root)) == before
