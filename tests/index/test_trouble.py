@@ -184,11 +184,11 @@ def test_a_repeated_call_is_answered_as_if_read_at_once(root: Path) -> None:
     calls = [line for line in whole.splitlines(keepends=True) if b'"tool_use"' in line]
     results = [line for line in whole.splitlines(keepends=True) if b'"tool_result"' in line]
     lines = [calls[0], calls[0], results[0], results[0]]
-    path.write_bytes(b"")
-    for line in lines:
-        with path.open("ab") as file:
-            file.write(line)
-        sync(home(root))
+    path.write_bytes(lines[0])
+    sync(home(root))
+    with path.open("ab") as file:
+        file.writelines(lines[1:])
+    sync(home(root))
     assert dump(home(root)) == as_if_at_once(root)
 
 
@@ -298,3 +298,71 @@ def test_an_index_that_cannot_be_written_can_be_read(
 
     monkeypatch.setattr("steno.index.database._connect", refused)
     assert dump(home(root)) == before
+
+
+def rewritten(path: Path) -> bytes:
+    """Change a word in the middle of a file, whose size stays; return what it was."""
+    before = path.read_bytes()
+    path.write_bytes(before.replace(b"Ask 20", b"Say 20"))
+    os.utime(path, (1, 1))
+    return before
+
+
+def test_a_rewrite_of_the_same_size_is_read_anew(root: Path) -> None:
+    path = root / NAME.format(1)
+    path.write_bytes(talk(turns=40))
+    sync(home(root))
+    rewritten(path)
+    assert sync(home(root)).read == 1
+
+
+def test_a_file_that_is_itself_again_after_a_crash_is_read_again(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = root / NAME.format(1)
+    path.write_bytes(talk(turns=40))
+    seen = path.stat()
+    sync(home(root))
+    before = dump(home(root))
+    data = rewritten(path)
+
+    def crash(_: batch.Batch) -> None:
+        raise RuntimeError("struck")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(batch.Batch, "_close", crash)
+        with pytest.raises(RuntimeError, match="struck"):
+            sync(home(root))
+    path.write_bytes(data)
+    os.utime(path, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    sync(home(root))
+    assert dump(home(root)) == before
+
+
+def test_an_interrupt_ends_the_reading(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        (root / NAME.format(number)).write_bytes(talk(str(number)))
+    take = Tables.take
+
+    def interrupted(self: Tables, found: Harvest) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        take(self, found)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Tables, "take", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            sync(home(root), workers=0)
+    assert sum(done > 0 for _, done in dump(home(root))["read"]) == 1
+    assert sync(home(root)).read == 4
+
+
+def test_a_rename_may_change_which_copy_counts(root: Path) -> None:
+    # Two copies that differ in nothing but where they lie: the first in order counts.
+    for folder in ("one", "two"):
+        (root / folder).mkdir()
+        path = root / folder / NAME.format(1)
+        path.write_bytes(answer("same", "2026-11-15T12:00:00.000Z"))
+    sync(home(root))
+    (root / "one").rename(root / "zero")
+    sync(home(root))
+    assert dump(home(root)) == as_if_at_once(root)
