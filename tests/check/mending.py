@@ -9,7 +9,7 @@ from tests.builders import Session, session, tool
 from steno.check.repair.repair import Repaired, repair_bytes
 from steno.format.encode import encode_line
 
-__all__ = ["LOST", "Records", "at", "broken", "line_of", "talk", "told"]
+__all__ = ["LOST", "Records", "at", "broken", "late", "line_of", "talk", "told"]
 
 LOST: Final = "bbbbbbbb-0000-4000-8000-00000000dead"
 Records: TypeAlias = list[dict[str, Any]]
@@ -52,3 +52,12 @@ def at(records: Records, number: int) -> dict[str, Any]:
 
 def line_of(records: Records, number: int) -> int:
     return records.index(at(records, number)) + 1
+
+
+def late(records: Records) -> None:
+    """Let a result stand behind another response."""
+    call, result, answer, prompt, other, last = (at(records, number) for number in range(1, 7))
+    prompt["parentUuid"] = call["uuid"]
+    result["parentUuid"] = other["uuid"]
+    last["parentUuid"] = result["uuid"]
+    records.remove(answer)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 from tests.builders import session, text, thinking, tool
-from tests.check.mending import LOST, Records, at, talk
+from tests.check.mending import LOST, Records, at, late, talk
 
 from steno.check.checkup import RULES, check
 from steno.check.repair.job import Wish, mend
@@ -176,6 +176,7 @@ BROKEN: Final[dict[str, Callable[[], bytes]]] = {
         4, content=[{"type": "tool_result", "tool_use_id": "toolu_none", "content": "x"}]
     ),
     "tools.result-before-use": lambda: changed(swapped),
+    "tools.result-late": lambda: changed(late),
     "tools.unanswered": lambda: changed(unanswered),
 }
 

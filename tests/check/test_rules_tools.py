@@ -3,6 +3,9 @@
 import pytest
 from tests.builders import VERSIONS, session, tool
 from tests.check.looked import calls, ids, look, messages
+from tests.check.mending import late, line_of, talk
+
+from steno.format.encode import encode_line
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -42,6 +45,13 @@ def test_a_result_before_its_call_is_a_warning() -> None:
     first, call, result, _ = made.uuids()
     made.retarget(2, first).retarget(1, result).retarget(3, call)
     assert ids(look(made), "tools") == [("result-before-use", "warning", 3)]
+
+
+def test_a_result_behind_another_response_is_an_error() -> None:
+    records = talk().records()
+    late(records)
+    data = b"".join(map(encode_line, records))
+    assert ids(look(data), "tools") == [("result-late", "error", line_of(records, 2))]
 
 
 def test_one_id_on_calls_of_two_responses_is_an_error() -> None:

@@ -351,6 +351,7 @@ def test_a_repair_for_programs(steno: Steno, config: WriteConfig) -> None:
         "resumes",
         "edits",
         "lost",
+        "left",
         "before",
         "after",
     ]

@@ -5,8 +5,9 @@ import os
 import secrets
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from tests.interop.client import QUICK, SID, Resumed
 from tests.notation import notation, without_prompt
@@ -19,7 +20,7 @@ from steno.session.nodes import Node
 from steno.session.session import Session
 from steno.session.transcript import Transcript, load
 
-__all__ = ["fresh", "missing_texts", "predicted", "seed", "sent"]
+__all__ = ["Made", "fresh", "missing_texts", "names_much", "predicted", "seed", "sent"]
 
 _QUICK_SEED: Final = 7
 
@@ -47,20 +48,19 @@ def sent(resumed: Resumed) -> list[str]:
     return messages[1:] if messages[:1] and messages[0].startswith("u:<system-r") else messages
 
 
-def missing_texts(data: bytes, done: Repaired, answer: Resumed, whole: bytes = b"") -> list[str]:
+def missing_texts(
+    data: bytes, done: Repaired, messages: Sequence[object], whole: bytes = b""
+) -> list[str]:
     """Return the texts of a conversation that were neither sent nor named by the repair.
 
-    A repair names a record that it sets aside or removes, and says in words what it loses. What a
-    client says about its own failures is never sent. `whole` is the file before it was damaged,
-    where that is known: then it says what the conversation was. To name much of a conversation is
-    no excuse for losing it.
+    A repair names a record that it sets aside, removes, or leaves beside the conversation, and says
+    in words what it loses. What a client says about its own failures is never sent. `whole` is the
+    file before it was damaged, where all of that can be brought back: then it says what the
+    conversation was.
     """
     transcript = load(BytesSource(whole or data))
-    named = {edit.uuid for edit in done.edits if edit.lost or edit.action in _OUT}
-    messages = Graph(transcript).messages
-    if sum(node.uuid in named for node in messages) > max(_FEW, len(messages) * _SHARE):
-        named = set[str]()
-    request = json.dumps(answer.messages or [], ensure_ascii=False)
+    named = _named(done)
+    request = json.dumps(messages, ensure_ascii=False)
     held = _held(data)
     return [
         said
@@ -72,6 +72,25 @@ def missing_texts(data: bytes, done: Repaired, answer: Resumed, whole: bytes = b
         # What stands in bytes that are no record is lost with these, which are named themselves.
         and (said in held or (_quoted(said).encode() in data and not done.lost))
     ]
+
+
+def names_much(data: bytes, done: Repaired, meant: bytes = b"") -> bool:
+    """Whether a repair leaves out much of a conversation: to name it is no excuse for losing it.
+
+    Where the file as it was `meant` is known, only what was said there counts, up to the record
+    that the damaged file goes on from.
+    """
+    graph = Graph(load(BytesSource(meant or data)))
+    leaf = Graph(load(BytesSource(data))).leaf
+    if leaf is not None and leaf.uuid in graph.by_uuid:
+        graph.leaf = graph.by_uuid[leaf.uuid]
+    messages = {node.uuid for node in graph.messages}
+    return len(messages & _named(done)) > max(_FEW, len(messages) * _SHARE)
+
+
+def _named(done: Repaired) -> set[str | None]:
+    named = {edit.uuid for edit in done.edits if edit.lost or edit.action in _OUT}
+    return {*named, *(each.uuid for each in done.left)}
 
 
 def _held(data: bytes) -> set[str]:
@@ -106,9 +125,16 @@ def _is_called(transcript: Transcript, node: Node) -> bool:
     return any(call in each.uses for each in transcript.nodes for call in node.results)
 
 
+class Made(NamedTuple):
+    """A random session, and what it was before it was damaged."""
+
+    data: bytes
+    meant: bytes
+
+
 def fresh(
     shared: Path, folder: Path, seed: int, count: int, *, sound: float = 0.0
-) -> dict[str, bytes]:
+) -> dict[str, Made]:
     """Return random sessions of the shared generator, by number and what was done to them.
 
     Only what makes sessions is taken from it: everything between its imports and its `main`.
@@ -123,7 +149,10 @@ def fresh(
         check=True,
     )
     cases = [json.loads(line) for line in made.stdout.splitlines()]
-    return {f"{seed}/{number} {done}": text.encode() for number, (done, text) in enumerate(cases)}
+    return {
+        f"{seed}/{number} {done}": Made(text.encode(), meant.encode())
+        for number, (done, text, meant) in enumerate(cases)
+    }
 
 
 _MAKE = """
@@ -133,10 +162,9 @@ BODY
 for n in range(int(sys.argv[2])):
     r = random.Random(int(sys.argv[1]) * 1_000_003 + n)
     records, blows = Gen(r).make(), []
-    if r.random() < float(sys.argv[3]):
-        lines = [json.dumps(x, ensure_ascii=False, separators=(",", ":")) for x in records]
-        text = "\\n".join(lines) + "\\n"
-    else:
+    lines = [json.dumps(x, ensure_ascii=False, separators=(",", ":")) for x in records]
+    text = meant = "\\n".join(lines) + "\\n"
+    if r.random() >= float(sys.argv[3]):
         text, blows = damage(r, records)
-    print(json.dumps([blows, text]))
+    print(json.dumps([blows, text, meant]))
 """

@@ -11,7 +11,7 @@ import pytest
 from tests.builders import VERSIONS
 from tests.interop.client import LIMIT, QUICK, Job, resume_all
 from tests.interop.damages import damaged, sound
-from tests.interop.judge import fresh, missing_texts, predicted, seed, sent
+from tests.interop.judge import fresh, missing_texts, names_much, predicted, seed, sent
 
 from steno.check.graph import Graph
 from steno.check.repair.repair import Repaired, repair_bytes
@@ -69,9 +69,12 @@ def test_repaired_random_sessions_lose_nothing_unnamed(shared: Path, tmp_path: P
     lines = (shared / "corpus" / "resume-fuzz" / f"{NEWEST}.jsonl").read_bytes().splitlines()
     cases = [json.loads(line) for line in lines[:: len(lines) // STORED][:STORED]]
     files = {f"{case['name']} {case['ops']}": case["before"].encode() for case in cases}
-    files |= fresh(shared, tmp_path, SEED, FRESH)
+    made = fresh(shared, tmp_path, SEED, FRESH)
+    files |= {name: each.data for name, each in made.items()}
     assert len(files) == STORED + FRESH
-    check(files, {name: repair_bytes(data) for name, data in files.items()}, NEWEST, exact=False)
+    done = {name: repair_bytes(data) for name, data in files.items()}
+    meant = {name: each.meant for name, each in made.items()}
+    check(files, done, NEWEST, meant=meant, exact=False)
 
 
 def check(
@@ -80,12 +83,15 @@ def check(
     version: str,
     *,
     whole: bytes = b"",
+    meant: dict[str, bytes] | None = None,
     exact: bool = True,
 ) -> None:
     """Let a client resume repaired files: it sends what is predicted, and every text or its name.
 
-    Not `exact`, one of a hundred predictions may be wrong; no text may be lost in any case.
+    Not `exact`, one of a hundred predictions may be wrong, and one of a hundred repairs may leave
+    out much and name it; no text may be lost unnamed in any case.
     """
+    meant = meant or {}
     wrong: dict[str, Any] = {}
     lost: dict[str, Any] = {}
     answers = resume_all(version, [Job(each.data) for each in done.values()])
@@ -94,8 +100,14 @@ def check(
         # A blow may leave nothing to resume; then the client must refuse the file, as predicted.
         if got != want or (not got and Graph(each.transcript).messages):
             wrong[name] = {"sent": got, "predicted": want, "said": answer.err}
-        missing = missing_texts(before[name], each, answer, whole)
+        missing = missing_texts(before[name], each, answer.messages or [], whole)
         if missing:
             lost[name] = {"missing": missing, "edits": [edit.what for edit in each.edits]}
+    much = [
+        name
+        for name, each in done.items()
+        if names_much(before[name], each, meant.get(name, whole))
+    ]
     assert lost == {}
     assert len(wrong) <= (0 if exact else len(done) // 100), wrong
+    assert len(much) <= (0 if exact else len(done) // 100), much

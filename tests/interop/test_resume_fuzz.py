@@ -18,7 +18,8 @@ SEED = seed()
 
 
 def test_fresh_random_sessions_are_predicted(shared: Path, tmp_path: Path) -> None:
-    files = fresh(shared, tmp_path, SEED, CASES, sound=0.35)
+    made = fresh(shared, tmp_path, SEED, CASES, sound=0.35)
+    files = {name: each.data for name, each in made.items()}
     answers = resume_all(VERSION, [Job(data) for data in files.values()])
     wrong = [
         name

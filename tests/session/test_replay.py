@@ -272,3 +272,16 @@ def test_a_call_id_that_two_responses_use_is_made_unique() -> None:
     messages = [{"role": "user", "content": "go"}, *again, *again, *again]
     assert {breach.rule for breach in breaches(messages)} == {"tool_use.unique"}
     assert breaches(make_valid(messages)) == []
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_a_client_that_said_where_it_left_off_looks_no_further_than_the_files_end(
+    *, marked: bool
+) -> None:
+    """An early record at the end of the file: else the client goes on to what hangs on it."""
+    built = session().user("Q1").assistant(text("A1")).user("Q2").assistant(text("A2"))
+    records = [each for each in built.records() if "uuid" in each]
+    mark = {"type": "last-prompt", "leafUuid": records[1]["uuid"]}
+    moved = [records[0], *records[2:], records[1], *([mark] if marked else [])]
+    data = b"".join(msgspec.json.encode(each) + b"\n" for each in moved)
+    assert sent(data) == ["u:Q1", "a:A1", *([] if marked else ["u:Q2", "a:A2"])]

@@ -1,5 +1,6 @@
 """How the records of a file hang together, and where they do not; shared by rules and repair."""
 
+from collections.abc import Container
 from functools import cached_property
 from typing import Final
 
@@ -164,10 +165,10 @@ class Graph:
     @cached_property
     def chain(self) -> list[Node]:
         """The parents of the leaf from the root on, missing ones bridged, siblings gathered."""
-        return gather(self.loaded, self._way) if self._way else []
+        return gather(self.loaded, self.way) if self.way else []
 
     @cached_property
-    def _way(self) -> list[Node]:
+    def way(self) -> list[Node]:
         """The parents of the leaf from the root on, missing ones bridged."""
         return walk(self.loaded, self.leaf, STENO) if self.leaf is not None else []
 
@@ -175,6 +176,41 @@ class Graph:
     def conversation(self) -> list[Node]:
         """What a resume should send: the chain since the last compaction."""
         return since_compaction(self.transcript, self.loaded, self.chain, STENO)
+
+    def beside(self, node: Node, parent: str | None, gone: Container[object]) -> Node | None:
+        """Return what was pulled in right before a record of the way, once some records are gone.
+
+        Lines and results of a response are found beside the way as long as it runs through one of
+        them. Where that one goes, the way has to run through those that are left. They must hang
+        on what is to be the `parent` otherwise: all else is not of this place.
+        """
+        place = self._places.get(node.index)
+        if place is None or node.index not in self._way_places:
+            return None
+        left = (each for each in self.chain[:place][::-1] if each.uuid not in gone)
+        before = next(left, None)
+        if before is None or before.index in self._way_places:
+            return None
+        above = self.parents(before)
+        return before if parent in above and node.uuid not in above else None
+
+    def parents(self, node: Node) -> set[str | None]:
+        """Return the ids on the way up from a record; None where that ends at a beginning."""
+        seen: set[str | None] = set()
+        uuid: str | None = node.uuid
+        while uuid is not None and uuid not in seen:
+            seen.add(uuid)
+            found = self.by_uuid.get(uuid)
+            uuid = found.parent if found is not None else uuid
+        return seen | {uuid}
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {node.index: place for place, node in enumerate(self.chain)}
+
+    @cached_property
+    def _way_places(self) -> frozenset[int]:
+        return frozenset(node.index for node in self.way)
 
     @cached_property
     def messages(self) -> list[Node]:
@@ -193,7 +229,7 @@ class Graph:
     def readings(self) -> Readings:
         """What each generation of the client makes of the file."""
         # Where no parent has to be guessed, clients with the same leaf go the same way.
-        return Readings(self.transcript, self.loaded, self._way if self._is_orderly else [])
+        return Readings(self.transcript, self.loaded, self.way if self._is_orderly else [])
 
     @cached_property
     def sent(self) -> frozenset[int]:

@@ -30,6 +30,8 @@ class Pairs(msgspec.Struct, frozen=True):
     """Results of a call that had one already."""
     early: tuple[Block, ...] = ()
     """Results that stand before their call."""
+    late: tuple[Block, ...] = ()
+    """Results that stand behind another response than that of their call."""
     reused: tuple[Block, ...] = ()
     """Calls under an id that a call of another response has."""
 
@@ -58,11 +60,17 @@ def pair_up(conversation: Sequence[Node]) -> Pairs:
 
 
 def _all_answered(conversation: Sequence[Node]) -> bool:
-    """Whether each call has one result, behind it; far cheaper than to say what is wrong."""
+    """Whether each call has one result, right behind; far cheaper than to say what is wrong."""
     called: set[str] = set()
     waiting: set[str] = set()
+    response: str | None = None
     for node in conversation:
-        if node.uses and node.type == "assistant" and not node.synthetic_error:
+        if node.type == "assistant" and not node.synthetic_error:
+            if waiting and node.message_id != response:
+                return False
+            response = node.message_id
+            if not node.uses:
+                continue
             if not called.isdisjoint(node.uses) or len(set(node.uses)) < len(node.uses):
                 return False
             called.update(node.uses)
@@ -84,11 +92,17 @@ class _Tally:
         self.uncalled: list[Block] = []
         self.repeated: list[Block] = []
         self.reused: list[Block] = []
+        self.late: list[Block] = []
+        self.waiting: set[str] = set()
+        """The calls of the last response that have no result so far."""
         self.last: Node | None = None
         self.said_since = False
 
     def take_calls(self, node: Node) -> None:
         """Note the calls of a line of a response."""
+        if self.last is not None and self.last.message_id != node.message_id:
+            self.waiting.clear()
+        self.waiting.update(node.uses)
         self.last = node
         self.said_since = False
         for call in node.uses:
@@ -111,6 +125,8 @@ class _Tally:
             self.answered.add(call)
             if call not in self.calls:
                 self.uncalled.append(Block(node, call))
+            elif call not in self.waiting:
+                self.late.append(Block(node, call))
 
     def sum_up(self) -> Pairs:
         """Return what is left over."""
@@ -123,6 +139,7 @@ class _Tally:
             orphans=tuple(orphans),
             repeated=tuple(self.repeated),
             early=tuple(block for block in self.uncalled if block.id in self.calls),
+            late=tuple(self.late),
             reused=tuple(self.reused),
         )
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from steno.check.repair.changes import Change
-from steno.check.repair.edits import Action, Edit
+from steno.check.repair.edits import Action, Edit, Left
 from steno.check.repair.job import Job, State
 from steno.cli import words
 from steno.cli.fit import heading, wrapped
@@ -72,6 +72,7 @@ def job_lines(
         yield from wrapped([(f"  and {more}; --all {shows}", "dim")], columns)
     yield []
     yield from _lost_lines(job.lost, columns)
+    yield from _left_lines(job.left, columns)
     yield from _state_lines("mended", job.after, job.wish.client, columns)
     if job.before.size != job.after.size:
         sizes = f"{words.size(job.before.size)} → {words.size(job.after.size)}"
@@ -144,6 +145,17 @@ def _lost_lines(lost: Sequence[str], columns: int) -> Iterator[Line]:
         yield [" " * _LABEL, (f"and {len(lost) - _LOST:,} more", "dim")]
 
 
+def _left_lines(left: Sequence[Left], columns: int) -> Iterator[Line]:
+    if not left:
+        return
+    lines = [f"{each.line:,}" for each in left]
+    said = ", ".join(lines[:_LOST]) + (f" and {len(lines) - _LOST:,} more" if lines[_LOST:] else "")
+    stay = "stay" if len(left) > 1 else "stays"
+    what = f"{words.count(len(left), 'message')} {stay} in the file, on a branch: {said}"
+    for place, line in enumerate(wrap(what, columns - _LABEL)):
+        yield [("  " + ("" if place else "left").ljust(10), "dim"), (line, "yellow")]
+
+
 def job_json(path: str, title: str, job: Job, placed: str) -> dict[str, Any]:
     """Return a repair for programs."""
     return {
@@ -155,6 +167,7 @@ def job_json(path: str, title: str, job: Job, placed: str) -> dict[str, Any]:
         "resumes": job.proven,
         "edits": [_edit_json(edit) for edit in job.edits],
         "lost": job.lost,
+        "left": [{"line": each.line, "uuid": each.uuid} for each in job.left],
         "before": _state_json(job.before),
         "after": _state_json(job.after),
     }

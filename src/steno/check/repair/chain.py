@@ -36,8 +36,10 @@ def _bridge(drafts: Drafts, broken: list[_Broken]) -> None:
             said = what if parent is not None else _BEGIN
             drafts.change(node, finding, said, {"parentUuid": parent})
     for node in bridge.cut:
-        what = "let it begin the conversation: it hung on a record that comes after it"
-        drafts.change(node, "chain.forward", what, {"parentUuid": None})
+        parent = bridge.above(node)
+        what = "hang it on the record before" if parent else "let it begin the conversation"
+        what = f"{what}: it hung on a record that comes after it"
+        drafts.change(node, "chain.forward", what, {"parentUuid": parent})
 
 
 def _broken(drafts: Drafts, graph: Graph) -> list[_Broken]:
@@ -117,6 +119,18 @@ class _Trees:
         further.update(dict.fromkeys(trail[:-1], index))
         return index
 
+    def above(self, index: int) -> int:
+        """Return the place of what a record hangs on; its own when it is a top."""
+        return self._above[index]
+
+    def leads(self, index: int, above: int) -> bool:
+        """Whether a record hangs on another, if only in the end."""
+        seen: set[int] = set()
+        while index not in seen and index != above:
+            seen.add(index)
+            index = self._above[index]
+        return index == above
+
     def hang(self, index: int, parent: int) -> None:
         """Hang a top on another record."""
         self._above[index] = parent
@@ -134,26 +148,34 @@ class _Voice:
         self.nodes = nodes
         self.places = [node.index for node in nodes]
         timed = [
-            (time.timestamp(), node.index, node)
+            (time.timestamp(), -node.index, node)
             for node in nodes
             if (time := read_time(node.timestamp)) is not None
         ]
         self.timeline = sorted(timed, key=lambda each: each[:2])
 
     def before(self, node: Node) -> Iterator[Node]:
-        """Yield what comes before a record, the nearest in time first, then that in the file."""
+        """Yield what comes before a record, the nearest in time first, then that in the file.
+
+        Of records of one time the client takes the first in the file, and so does this.
+        """
         time = read_time(node.timestamp)
         if time is not None:
-            # Of records of one time, those behind it in the file do not come before it.
-            place = bisect_left(self.timeline, (time.timestamp(), node.index))
+            place = bisect_left(self.timeline, (time.timestamp(), 1))
             for at in range(place - 1, -1, -1):
-                yield self.timeline[at][2]
+                moment, _, each = self.timeline[at]
+                # Of records of one time, those behind it in the file do not come before it.
+                if each.index < node.index or moment < time.timestamp():
+                    yield each
         for at in range(bisect_left(self.places, node.index) - 1, -1, -1):
             yield self.nodes[at]
 
 
 class _Bridge:
-    """Finds what a record should hang on: the nearest before it in time, else in the file."""
+    """Finds what a record should hang on: the nearest before it in time, else in the file.
+
+    A result hangs on its call, or on what hangs on that.
+    """
 
     def __init__(self, graph: Graph, broken: list[Node]) -> None:
         self.graph = graph
@@ -166,6 +188,7 @@ class _Bridge:
             if node.type in CONVERSATION:
                 spoken[_speaker(node)].append(node)
         self._voices = {speaker: _Voice(nodes) for speaker, nodes in spoken.items()}
+        self._calls = {call: node for node in graph.members for call in node.uses}
 
     def above(self, node: Node) -> str | None:
         """Return the id of the new parent; None when nothing comes before."""
@@ -175,32 +198,68 @@ class _Bridge:
         found = self._found(voice, node)
         if found is None and self._cut_loose(voice, node):
             found = self._found(voice, node)
+        found = self._call(node, found) or found
         if found is None:
             return None
         self._trees.hang(node.index, found.index)
         return found.uuid
 
     def _found(self, voice: _Voice, node: Node) -> Node | None:
-        """Return the nearest record that does not hang below its new child."""
-        fitting = (
-            each
-            for each in voice.before(node)
-            if each is not node and self._trees.top(each.index) != node.index
-        )
-        return next(fitting, None)
+        """Return the nearest record that does not hang below its new child, or should not."""
+        for each in voice.before(node):
+            if each is node:
+                continue
+            if self._trees.top(each.index) != node.index or self._cut_between(each, node):
+                return each
+        return None
+
+    def _cut_between(self, low: Node, high: Node) -> bool:
+        """Free a record from one above it, where a link between them leads to what came later."""
+        at = low
+        while at is not high:
+            above = self._trees.above(at.index)
+            parent = self.graph.transcript.nodes[above]
+            if at.index < above and _is_earlier(at, parent):
+                self._cut(at)
+                return True
+            at = parent
+        return False
+
+    def _cut(self, node: Node) -> None:
+        self.cut.append(node)
+        self._tops.add(node.index)
+        self._trees.cut(node.index)
+
+    def _call(self, node: Node, found: Node | None) -> Node | None:
+        """Return the call that a record answers, unless what was found is of that response."""
+        call = self._calls.get(node.results[0]) if node.results else None
+        if call is None or _speaker(call) != _speaker(node):
+            return None
+        if self._trees.top(call.index) == node.index:
+            return None
+        if found is None or not (found.is_result or found.message_id == call.message_id):
+            return call
+        return None if self._trees.leads(found.index, call.index) else call
 
     def _cut_loose(self, voice: _Voice, node: Node) -> bool:
-        """Free the first record of the file from a later one that hangs, in the end, on `node`."""
+        """Free the first record of the file from a later one that hangs, in the end, on `node`.
+
+        But not where the times say that `node` came first, and the lines were merely swapped.
+        """
         first = voice.nodes[0]
         parent = self.graph.parent(first)
         if parent is None or first is node or parent.index < first.index:
             return False
-        if first.index in self._tops:
+        if first.index in self._tops or _is_earlier(node, first):
             return False
-        self.cut.append(first)
-        self._tops.add(first.index)
-        self._trees.cut(first.index)
+        self._cut(first)
         return True
+
+
+def _is_earlier(node: Node, other: Node) -> bool:
+    """Whether the time of a record is before that of another; not when one has none."""
+    time, of_other = read_time(node.timestamp), read_time(other.timestamp)
+    return time is not None and of_other is not None and time < of_other
 
 
 def _speaker(node: Node) -> tuple[bool, str]:

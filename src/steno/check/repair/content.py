@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from steno.check.graph import Graph
 from steno.check.repair.edits import Drafts, new_uuid
 from steno.check.repair.records import message_of
 from steno.check.responses import misnamed, nameless
@@ -29,7 +30,7 @@ _FINDINGS: Final = {
 def mend_content(drafts: Drafts) -> None:
     """Mend the messages of the conversation, block by block."""
     graph = drafts.graph
-    _name_responses(drafts, graph.conversation)
+    _name_responses(drafts, graph)
     telling = {node.message_id for node in graph.messages if _says_something(drafts, node)} - {None}
     for node in graph.messages:
         # A blank line of an answer that says more is dropped by every client, and harms nobody.
@@ -51,14 +52,14 @@ def _says_something(drafts: Drafts, node: Node) -> bool:
 # Responses
 
 
-def _name_responses(drafts: Drafts, conversation: list[Node]) -> None:
+def _name_responses(drafts: Drafts, graph: Graph) -> None:
     """Let each line say which response it belongs to, so that no client tears or merges them."""
-    for run, name in nameless(conversation):
+    for run, name in nameless(graph.conversation):
         new = name or _new_name(run[0])
         for node in run:
             _rename(drafts, node, new, "message.no-id", "give the line the name of its response")
     other: dict[str | None, str] = {}
-    for node, name in misnamed(conversation):
+    for node, name in misnamed(graph):
         new = name or other.setdefault(node.message_id, _new_name(node))
         what = "give the line the name of the response it stands in"
         _rename(drafts, node, new, "message.mixed", what)

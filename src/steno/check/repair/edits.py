@@ -13,7 +13,7 @@ from steno.format.flaws import flaws
 from steno.format.records import Gap, Piece, Record
 from steno.session.nodes import Node
 
-__all__ = ["ASIDE", "GONE", "Action", "Drafts", "Edit", "new_uuid"]
+__all__ = ["ASIDE", "GONE", "Action", "Drafts", "Edit", "Left", "new_uuid"]
 
 Action: TypeAlias = Literal["change", "insert", "remove", "set aside"]
 ASIDE: Final = "steno-aside"
@@ -37,6 +37,17 @@ class Edit(msgspec.Struct, frozen=True):
     lost: str = ""
     """What the new file no longer holds because of it; mostly nothing."""
     changes: tuple[Change, ...] = ()
+
+
+class Left(msgspec.Struct, frozen=True):
+    """A message that stays in the file, but no longer in the conversation.
+
+    Clients bridge a lost parent and go round in a ring, and so come to what nobody said there.
+    """
+
+    line: int
+    """The line in the file the repair began with."""
+    uuid: str
 
 
 class Drafts:
@@ -115,7 +126,7 @@ class Drafts:
         self._note(finding, "set aside", node, what, "")
 
     def unlink(self, node: Node) -> None:
-        """Let the children of a record hang on its parent."""
+        """Let the children of a record hang on its parent, or on what is left of its response."""
         if node.uuid is not None and node.parent != node.uuid:
             self._unlinked[node.uuid] = node.parent
 
@@ -221,6 +232,9 @@ class Drafts:
             return
         fields = self.fields(node)
         moved = {name: self._resolved(fields[name]) for name in names if name in fields}
+        if node.parent in self._unlinked and fields.get("parentUuid") == node.parent:
+            beside = self.graph.beside(node, moved["parentUuid"], self._unlinked)
+            moved["parentUuid"] = beside.uuid if beside is not None else moved["parentUuid"]
         changed = {name: new for name, new in moved.items() if new != fields[name]}
         if changed:
             self._patches.setdefault(node.offset, {}).update(changed)

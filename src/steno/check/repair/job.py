@@ -9,7 +9,7 @@ import msgspec
 from steno.check.checkup import check
 from steno.check.evidence import Evidence
 from steno.check.findings import SEVERITIES, Severity
-from steno.check.repair.edits import Edit
+from steno.check.repair.edits import Edit, Left
 from steno.check.repair.lines import mend_lines
 from steno.check.repair.parts import keep_session, keep_until, named
 from steno.check.repair.repair import Stage, repair, stages_for
@@ -72,6 +72,8 @@ class Job(msgspec.Struct):
     settled: bool
     is_agent: bool = False
     """Whether it is a sub-agent's own file, of which only the lines are mended."""
+    left: tuple[Left, ...] = ()
+    """Messages that stay in the file, but not in the conversation."""
 
     @property
     def changed(self) -> bool:
@@ -135,7 +137,16 @@ def mend(
         after = _proven(evidence, before, wish.client)
     if wish.until and not agent:
         after = msgspec.structs.replace(after, wayward=not _reaches(evidence, wish.client, goal))
-    return Job(wish, before, after, result.edits, result.transcript.source, result.settled, agent)
+    return Job(
+        wish=wish,
+        before=before,
+        after=after,
+        edits=result.edits,
+        source=result.transcript.source,
+        settled=result.settled,
+        is_agent=agent,
+        left=result.left,
+    )
 
 
 def _goal(evidence: Evidence, wish: Wish) -> str | None:

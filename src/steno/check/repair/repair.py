@@ -17,7 +17,7 @@ from steno.check.repair.beginning import mend_beginning
 from steno.check.repair.chain import mend_chain
 from steno.check.repair.compaction import mend_compaction
 from steno.check.repair.content import mend_content
-from steno.check.repair.edits import Drafts, Edit
+from steno.check.repair.edits import Drafts, Edit, Left
 from steno.check.repair.ids import mend_ids
 from steno.check.repair.images import mend_images
 from steno.check.repair.leaf import mend_leaf
@@ -45,6 +45,8 @@ class Repaired(msgspec.Struct):
     edits: list[Edit]
     settled: bool
     """Whether nothing is left that a stage would mend."""
+    left: tuple[Left, ...] = ()
+    """Messages that the client came to before and no longer does."""
 
     @property
     def lost(self) -> list[str]:
@@ -93,6 +95,7 @@ def repair(
     for stage in first:
         bench.run(stage)
         done()
+    bench.begin()
     content = at = 0
     before: dict[int, list[Edit]] = {}
     for _ in range(_RUNS):
@@ -108,7 +111,8 @@ def repair(
         done()
         if content == len(stages):
             break
-    return Repaired(bench.graph.transcript, bench.edits, settled=content == len(stages))
+    settled = content == len(stages)
+    return Repaired(bench.graph.transcript, bench.edits, settled, bench.left())
 
 
 class _Bench:
@@ -119,6 +123,11 @@ class _Bench:
         self.edits: list[Edit] = []
         self._workshop = workshop
         self._lines = _Lines()
+        self._spoken: list[Left] | None = []
+
+    def begin(self) -> None:
+        """Take the conversation as it stands for what there was to mend."""
+        self._spoken = None
 
     def run(self, stage: Stage) -> list[Edit]:
         """Let one stage do its work; return what that was."""
@@ -126,9 +135,19 @@ class _Bench:
         stage(drafts)
         if not drafts:
             return []
+        if self._spoken is None:
+            self._spoken = [
+                Left(drafts.line(node), node.uuid or "") for node in self.graph.messages
+            ]
         self.edits.extend(drafts.edits)
         self.graph = Graph(load(self._workshop(self._lines.followed(drafts))))
         return drafts.edits
+
+    def left(self) -> tuple[Left, ...]:
+        """Return what there was to mend that is not said any more, and was not taken out."""
+        here = {node.uuid for node in self.graph.messages}
+        here |= {edit.uuid for edit in self.edits if edit.action in ("remove", "set aside")}
+        return tuple(each for each in self._spoken or () if each.uuid and each.uuid not in here)
 
 
 class _Lines:

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from steno.check.graph import Graph
@@ -28,9 +29,14 @@ def mend_tools(drafts: Drafts) -> None:
     if pairs.reused:
         _rename(drafts, graph, pairs)
     elif pairs.early:
-        _move(drafts, graph, pairs)
+        _move(drafts, graph, pairs.early, "tools.result-before-use")
+    elif pairs.late:
+        _move(drafts, graph, pairs.late, "tools.result-late")
+    elif _reattach(drafts, graph, pairs):
+        pass
     elif pairs.orphans or pairs.repeated:
-        _take_out(drafts, pairs)
+        repeated = tuple(_surplus(graph, pairs))
+        _take_out(drafts, Pairs(orphans=pairs.orphans, repeated=repeated))
     elif pairs.open or pairs.interrupted:
         _Answers(drafts, graph).give(pairs)
 
@@ -61,23 +67,67 @@ def _renamed(block: dict[str, Any], old: str, new: str) -> dict[str, Any]:
     return {**block, key: new} if key and block.get(key) == old else block
 
 
-def _move(drafts: Drafts, graph: Graph, pairs: Pairs) -> None:
-    """Hang results that stand before their call behind it."""
+def _move(drafts: Drafts, graph: Graph, results: Iterable[Block], finding: str) -> None:
+    """Hang results that stand elsewhere right behind their call."""
     calls = {call: node for node in graph.messages for call in node.uses}
-    for result in pairs.early:
+    for result in results:
         call = calls[result.id]
+        if result.node.parent == call.uuid:
+            continue
         if len(result.node.results) > 1 or not _free(graph, call, result.node):
             _take_out(drafts, Pairs(orphans=(result,)))
             continue
         drafts.unlink(result.node)
         what = "hang the result behind its call"
         fields = {"parentUuid": call.uuid}
-        drafts.change(result.node, "tools.result-before-use", what, fields)
+        drafts.change(result.node, finding, what, fields)
 
 
 def _free(graph: Graph, call: Node, result: Node) -> bool:
     """Whether the result can hang on the call: the call must not hang on nothing but it."""
     return graph.parent(call) is not result or result.parent is not None
+
+
+def _reattach(drafts: Drafts, graph: Graph, pairs: Pairs) -> bool:
+    """Hang a result on its call, where the call is beside the way and the way loses nothing by it.
+
+    That is, where the call hangs on what the result hung on before. One at a time: others may hang
+    on this one.
+    """
+    if not pairs.orphans:
+        return False
+    known = {node.index for node in graph.chain}
+    calls = {
+        call: node
+        for node in graph.members
+        if node.converses and node.index not in known
+        for call in node.uses
+    }
+    for result in pairs.orphans:
+        call = calls.get(result.id)
+        above = graph.parents(call) if call is not None else set[str | None]()
+        if call is None or result.node.parent not in above or result.node.uuid in above:
+            continue
+        what = "hang the result on its call"
+        drafts.change(result.node, "tools.orphan-result", what, {"parentUuid": call.uuid})
+        return True
+    return False
+
+
+def _surplus(graph: Graph, pairs: Pairs) -> Iterator[Block]:
+    """Yield the results that go where a call has several: all but one that the chain runs through.
+
+    One that was only pulled in from beside may stand in the middle of a response.
+    """
+    way = {node.index for node in graph.way}
+    calls = {result.id for result in pairs.repeated}
+    holders: defaultdict[str, list[Node]] = defaultdict(list)
+    for node in graph.messages:
+        for call in calls.intersection(node.results):
+            holders[call] += [node] * node.results.count(call)
+    for call, nodes in holders.items():
+        nodes.sort(key=lambda node: node.index not in way)
+        yield from (Block(node, call) for node in nodes[1:])
 
 
 def _take_out(drafts: Drafts, pairs: Pairs) -> None:

@@ -234,7 +234,7 @@ class Watch:
                 findings.add(_EMPTY_TEXT, place, mild=True)
         if self._nameless:
             self._look_at_nameless(evidence)
-        for each, _ in misnamed(evidence.graph.conversation):
+        for each, _ in misnamed(evidence.graph):
             evidence.note(_MIXED, each)
         if self._big and len(self._images) > MANY_IMAGES:
             self._look_at_big(evidence)

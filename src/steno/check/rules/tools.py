@@ -58,6 +58,16 @@ RESULT_BEFORE_USE: Final = Rule(
     "that leave out results without a call leave this one out, and with it the call. Repair hangs "
     "the result on the call.",
 )
+RESULT_LATE: Final = Rule(
+    "tools.result-late",
+    "error",
+    "a tool result stands behind another response",
+    "2.1.200 and newer send an error in its place; `steno repair` puts it behind the call",
+    "The API wants results right behind the response that called. Where another response comes "
+    "between, 2.1.200 and 2.1.325 say that the result is missing, though it is in the file, and "
+    "2.1.42 and older send what the API refuses. A lost or wrong parent does this. Repair hangs "
+    "the result on the call.",
+)
 INPUT: Final = Rule(
     "tools.input",
     "error",
@@ -82,6 +92,7 @@ RULES: Final[tuple[Rule, ...]] = (
     INTERRUPTED,
     DUPLICATE_RESULT,
     RESULT_BEFORE_USE,
+    RESULT_LATE,
     INPUT,
     DUPLICATE_USE,
 )
@@ -116,6 +127,7 @@ def look(evidence: Evidence) -> None:
     _note(evidence, ORPHAN_RESULT, pairs.orphans, "the result of {} has no call")
     _note(evidence, DUPLICATE_RESULT, pairs.repeated, "call {} has a result already")
     _note(evidence, RESULT_BEFORE_USE, pairs.early, "the result of {} stands before the call")
+    _note(evidence, RESULT_LATE, pairs.late, "the result of {} stands behind another response")
     _note(evidence, DUPLICATE_USE, pairs.reused, "an earlier response has a call {}")
 
 

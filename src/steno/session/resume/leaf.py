@@ -48,7 +48,10 @@ def _tip(loaded: Loaded, client: Client) -> Node | None:
     if client.leaf == "timestamp":
         return max(_main(loaded), key=_when, default=None)
     last = loaded.newest
-    return last if client.leaf == "last record" or last is None else _latest_below(loaded, last)
+    # Once a client has said where it left the session, it looks no further than the file's end.
+    if client.leaf == "last record" or last is None or loaded.marker is not None:
+        return last
+    return _latest_below(loaded, last)
 
 
 def _newest(loaded: Loaded, client: Client) -> Node | None:

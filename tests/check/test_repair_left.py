@@ -1,0 +1,182 @@
+"""What a repair brings back into the conversation, and what it names when it does not."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.builders import Session, session, tool
+from tests.check.mending import LOST, Records, at, broken, late, talk, told
+from tests.interop.judge import missing_texts
+
+from steno.check.repair.repair import Repaired, repair_bytes
+from steno.format.encode import encode_line
+from steno.format.source import BytesSource
+from steno.session.resume.clients import LATEST
+from steno.session.resume.replay import as_resumed, resumed_chain
+from steno.session.transcript import load
+
+
+def sent(done: Repaired) -> str:
+    return json.dumps(as_resumed(done.transcript, LATEST))
+
+
+def pair() -> Session:
+    """Two calls in one response, their results on one line each, and a second prompt."""
+    made = session(seed="left").user("One?")
+    made.assistant(tool("Bash", command="a"), tool("Bash", command="b"))
+    made.result("first", of=0).result("second", of=1)
+    return made.assistant("One.").user("Two?").assistant("Two.")
+
+
+@pytest.mark.parametrize("number", [1, 3, 4, 5, 6, 7])
+def test_of_records_of_one_time_the_client_and_the_repair_take_the_same(number: int) -> None:
+    records = talk().records()
+    for each in records:
+        if "timestamp" in each:
+            each["timestamp"] = "2026-01-05T09:00:00.000Z"
+    at(records, number)["parentUuid"] = LOST
+    data = b"".join(map(encode_line, records))
+    before = resumed_chain(load(BytesSource(data)), LATEST)
+    done = repair_bytes(data)
+    after = resumed_chain(done.transcript, LATEST)
+    assert [node.uuid for node in after or []] == [node.uuid for node in before or []]
+    assert done.left == ()
+
+
+def test_messages_that_a_ring_led_to_are_named_when_they_leave() -> None:
+    made = session(seed="ring").user("One?").assistant("One.").user("Never mind.").assistant("No.")
+    made.user("Two?").assistant("Two.")
+
+    def taken_back(records: Records) -> None:
+        at(records, 4)["parentUuid"] = at(records, 1)["uuid"]
+        at(records, 0)["parentUuid"] = at(records, 3)["uuid"]
+
+    records, done = broken(made, taken_back)
+    assert at(records, 0)["parentUuid"] is None
+    named = [at(records, number)["uuid"] for number in (2, 3)]
+    assert [each.uuid for each in done.left] == named
+    lines = done.data.splitlines()
+    assert all(each.uuid.encode() in lines[each.line - 1] for each in done.left)
+    assert repair_bytes(done.data).left == ()
+
+
+def test_a_sound_session_and_a_wish_leave_nothing() -> None:
+    made = talk()
+    assert repair_bytes(made.bytes()).left == ()
+    _, done = broken(made, lambda records: at(records, 4).update(parentUuid=LOST))
+    assert done.left == ()
+
+
+def test_a_result_without_a_parent_goes_to_its_call_wherever_it_stands() -> None:
+    made = talk()
+
+    def moved(records: Records) -> None:
+        result = at(records, 2)
+        at(records, 3)["parentUuid"] = result["parentUuid"]
+        records.remove(result)
+        records.append({**result, "parentUuid": None, "timestamp": "2027-01-01T00:00:00.000Z"})
+
+    call = at(made.records(), 1)["uuid"]
+    records, done = broken(made, moved)
+    (result,) = [each for each in records if "toolUseResult" in each]
+    assert result["parentUuid"] == call
+    assert "a.py" in sent(done)
+
+
+def test_a_link_to_what_came_later_is_cut_rather_than_the_conversation() -> None:
+    made = talk()
+
+    def bent(records: Records) -> None:
+        at(records, 1)["parentUuid"] = at(records, 5)["uuid"]
+        at(records, 5)["parentUuid"] = LOST
+
+    records, done = broken(made, bent)
+    assert records == made.records()
+    assert {edit.finding for edit in done.edits} == {"chain.dangling", "chain.forward"}
+    assert done.left == ()
+
+
+def test_a_first_record_is_not_cut_off_where_lines_were_only_swapped() -> None:
+    made = talk()
+
+    def swapped(records: Records) -> None:
+        first, later = at(records, 0), at(records, 5)
+        first["parentUuid"] = first["uuid"]
+        one, other = records.index(first), records.index(later)
+        records[one], records[other] = later, first
+
+    _, done = broken(made, swapped)
+    assert [edit.finding for edit in done.edits] == ["chain.self-parent"]
+    assert all(word in sent(done) for word in ("One?", "a.py", "Two?", "Three."))
+
+
+def test_a_result_beside_its_call_is_hung_on_it_again() -> None:
+    made = talk()
+    records, done = broken(
+        made, lambda records: at(records, 2).update(parentUuid=at(records, 0)["uuid"])
+    )
+    assert told(done) == [("tools.orphan-result", "change", records.index(at(records, 2)) + 1)]
+    assert records == made.records()
+
+
+def test_a_result_behind_another_response_is_hung_on_its_call() -> None:
+    made = talk()
+
+    _, done = broken(made, late)
+    assert "tools.result-late" in {edit.finding for edit in done.edits}
+    assert all(word in sent(done) for word in ("a.py", "Two?", "Two.", "Three?"))
+
+
+def test_a_name_that_comes_back_behind_results_and_a_prompt_is_not_its_own() -> None:
+    made = session(seed="name").user("One?").assistant(tool("Bash", command="a")).result("first")
+    made.assistant(tool("Bash", command="b")).result("second").user("And?")
+    made.assistant(tool("Bash", command="c")).result("third").assistant("So.")
+
+    def renamed(records: Records) -> None:
+        at(records, 6)["message"]["id"] = at(records, 1)["message"]["id"]
+
+    _, done = broken(made, renamed)
+    assert [edit.finding for edit in done.edits] == ["message.mixed"]
+    assert all(word in sent(done) for word in ("first", "second", "third"))
+
+
+def test_of_two_results_the_one_beside_the_way_goes() -> None:
+    made = pair()
+    again = "aaaaaaaa-0000-4000-8000-000000000001"
+
+    def doubled(records: Records) -> None:
+        result = next(each for each in records if "toolUseResult" in each)
+        content = [{**result["message"]["content"][0], "content": "again"}]
+        message = {**result["message"], "content": content}
+        copy = {**result, "uuid": again, "parentUuid": result["uuid"], "message": message}
+        records.insert(records.index(result) + 1, copy)
+
+    records, done = broken(made, doubled)
+    assert [(edit.finding, edit.uuid) for edit in done.edits] == [("tools.duplicate-result", again)]
+    assert [each for each in records if each["type"] != "steno-aside"] == made.records()
+
+
+def test_what_is_left_of_a_response_stays_in_the_conversation() -> None:
+    made = pair()
+
+    def emptied(records: Records) -> None:
+        at(records, 1)["message"]["content"] = None
+        first = next(each for each in records if "toolUseResult" in each)
+        at(records, 5)["parentUuid"] = first["uuid"]
+
+    _, done = broken(made, emptied)
+    assert "second" in sent(done)
+    assert "One." in sent(done)
+
+
+def test_no_random_session_loses_a_text_that_is_not_named(shared: Path) -> None:
+    file = shared / "corpus" / "resume-fuzz" / f"{LATEST.version}.jsonl"
+    missing: dict[str, list[str]] = {}
+    for line in file.read_bytes().splitlines():
+        case = json.loads(line)
+        data = case["before"].encode()
+        done = repair_bytes(data)
+        found = missing_texts(data, done, as_resumed(done.transcript, LATEST) or [])
+        if found:
+            missing[case["name"]] = found
+    assert missing == {}
