@@ -21,6 +21,8 @@ FOLDER: Final = ROOT / "docs" / "images"
 SCREENS: Final = {
     "ls": "steno ls --demo --until 2026-11-12 --limit 10",
     "show": "steno show --demo 6429",
+    "search": "steno search --demo median --limit 3",
+    "usage": "steno usage --demo --by model",
     "check": "steno check --demo c6a6",
     "repair": "steno repair --demo c6a6 --dry-run",
 }

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 from tests.docs.pages import DOCS, read
-from tools import make_findings_docs
 
 from steno.check.checkup import RULES
+from tools import make_findings_docs
 
 FOLDER = DOCS / "reference" / "findings"
 

@@ -10,9 +10,9 @@ from urllib.parse import unquote
 
 import pytest
 from tests.docs.pages import DOCS, ROOT, anchors, fences, name_of, pages, prose, read
-from tools import make_cli_docs, make_examples, make_screens
 
 from steno.demo.write import write_demo
+from tools import make_cli_docs, make_examples, make_screens
 
 PAGES = pytest.mark.parametrize("page", pages(), ids=name_of)
 PLAYED = pytest.mark.parametrize("page", list(make_examples.pages()), ids=name_of)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tools import make_format_docs
 
 from steno.format.catalogue import Field, Fields, catalogue, json_type, version_key
 from steno.format.lines import read_bytes
 from steno.format.records import Record
+from tools import make_format_docs
 
 CATALOGUE = Path(__file__).parents[2] / "src" / "steno" / "format" / "catalogue.json"
 GRAPH = "parentUuid isSidechain userType cwd sessionId version gitBranch type uuid timestamp slug"

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tools import make_views
 
 from steno.format.catalogue import catalogue
 from steno.format.lines import read_bytes
@@ -28,6 +27,7 @@ from steno.format.views.system import (
     StopHookSummary,
     TurnDuration,
 )
+from tools import make_views
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),

@@ -25,6 +25,8 @@ COMMANDS: Final = {
     "check": ("steno.cli.check", "Say what is wrong with sessions, and what it means."),
     "doctor": ("steno.cli.doctor", "Look after the config folder: what is broken or about to go."),
     "repair": ("steno.cli.repair", "Make a broken session resume, in a new file."),
+    "chat": ("steno.cli.chat", "Let an agent work on your files, in a session that resumes."),
+    "replay": ("steno.cli.replay", "Serve recorded sessions as a Messages API, to test agents."),
     "archive": ("steno.cli.archive", "Keep sessions for good: compressed, byte for byte."),
     "demo": ("steno.cli.demo", "Write a few made-up sessions to try things on."),
     "drift": ("steno.cli.drift", "Say what files contain that the catalogue does not know."),

@@ -11,8 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["Composer", "Place"]
+__all__ = ["SYNTHETIC", "Composer", "Place"]
 
+SYNTHETIC: Final = "<synthetic>"
+"""The model of what a client wrote in place of an answer."""
 _SUMMARY: Final = {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}
 
 
@@ -23,16 +25,19 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str
     version: str
     git_branch: str = ""
+    agent_id: str = ""
+    """The sub-agent that writes; empty for the session itself."""
 
     def envelope(self) -> dict[str, Any]:
         """Return the fields that are the same on every record."""
         return {
-            "isSidechain": False,
+            "isSidechain": bool(self.agent_id),
             "userType": "external",
             "cwd": self.cwd,
             "sessionId": self.session_id,
             "version": self.version,
             "gitBranch": self.git_branch,
+            **({"agentId": self.agent_id} if self.agent_id else {}),
         }
 
 
@@ -112,6 +117,25 @@ class Composer:
             compactMetadata={"trigger": trigger, "preTokens": tokens},
         )
         return [boundary, self.prompt(summary, **_SUMMARY)]
+
+    def note(self, subtype: str, **fields: Any) -> dict[str, Any]:
+        """Return a note of the client's own: a failed request, how long a turn took."""
+        return self._link("system", subtype=subtype, **fields)
+
+    def failure(self, words: str, *, status: int = 0) -> dict[str, Any]:
+        """Return what stands in place of an answer that never came; it is not sent back."""
+        message = {
+            "model": SYNTHETIC,
+            "id": self._new_uuid(),
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "text", "text": words}],
+            "stop_reason": "stop_sequence",
+            "stop_sequence": "",
+            "usage": {"input_tokens": 0, "output_tokens": 0},
+        }
+        extra = {"apiErrorStatus": status} if status else {}
+        return self._link("assistant", message=message, isApiErrorMessage=True, **extra)
 
     def turn_end(self, last_prompt: str) -> dict[str, Any]:
         """Return the record that says where the session stands; written after every turn."""

@@ -24,13 +24,18 @@ _ORPHANED: Final = "[Orphaned tool result removed due to conversation resume]"
 
 
 def as_resumed(
-    transcript: Transcript, client: Client = LATEST, *, prompt: str | None = None
+    transcript: Transcript,
+    client: Client = LATEST,
+    *,
+    prompt: str | None = None,
+    leaf: Node | None = None,
 ) -> list[ApiMessage] | None:
     """Return the messages the client would send, None when it would refuse the file.
 
-    With `prompt` the new prompt is put behind them, merged as the client merges it.
+    With `prompt` the new prompt is put behind them, merged as the client merges it. With `leaf`
+    they are those up to that record, wherever the client itself would go on from.
     """
-    chain = resumed_chain(transcript, client)
+    chain = resumed_chain(transcript, client, leaf=leaf)
     if chain is None:
         return None
     entries = mend(_place_reminders(entries_of(transcript, chain, client)), client)
@@ -40,12 +45,14 @@ def as_resumed(
     return [{"role": entry.role, "content": _content(entry)} for entry in messages]
 
 
-def resumed_chain(transcript: Transcript, client: Client = LATEST) -> list[Node] | None:
+def resumed_chain(
+    transcript: Transcript, client: Client = LATEST, *, leaf: Node | None = None
+) -> list[Node] | None:
     """Return the records the client would go by, in its order; None when it would refuse."""
     loaded = take_in(transcript, client)
     if not any(_speaks(node) and not node.sidechain for node in loaded.nodes.values()):
         return None
-    leaf = choose_leaf(loaded, client)
+    leaf = leaf or choose_leaf(loaded, client)
     if leaf is None:
         return None
     chain = walk(loaded, leaf, client)
@@ -59,9 +66,12 @@ def _content(entry: Entry) -> Any:
     return entry.blocks[0]["text"] if entry.alone else entry.blocks
 
 
-def valid_messages(transcript: Transcript) -> list[ApiMessage]:
-    """Return the conversation as messages the API accepts, as much of it as can be sent."""
-    return make_valid(as_resumed(transcript, STENO) or [])
+def valid_messages(transcript: Transcript, leaf: Node | None = None) -> list[ApiMessage]:
+    """Return the conversation as messages the API accepts, as much of it as can be sent.
+
+    With `leaf` it is the one up to that record.
+    """
+    return make_valid(as_resumed(transcript, STENO, leaf=leaf) or [])
 
 
 def _gives_up(loaded: Loaded, chain: list[Node], client: Client) -> bool:

@@ -1,0 +1,141 @@
+"""Tool calls of one response: judged, asked about, made, each with its outcome."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+import msgspec
+
+from steno.agent.events import Event, Refused, ToolGrew, ToolStarted
+from steno.agent.gates import Gate, Gates, open_gates
+from steno.agent.toolbox import Toolbox, input_flaw
+from steno.errors import StenoError
+from steno.guard.decision import Decision
+from steno.model.wire import Block
+from steno.tools.base import Around, Outcome, Tool
+
+__all__ = ["Caller", "Consent", "Judge", "Permission", "grouped"]
+
+_SHOWN: Final = 200
+_NOBODY: Final = "Nobody is there to ask, so it was not done."
+
+
+class Permission(msgspec.Struct, frozen=True):
+    """What the user says when asked."""
+
+    granted: bool
+    words: str = ""
+    """What to tell the model when it is not."""
+    given: dict[str, Any] | None = None
+    """Another input for the call."""
+
+
+Consent: TypeAlias = Callable[[Block, Decision], Awaitable[Permission]]
+
+
+class Judge(Protocol):
+    """The guard, as far as calls are concerned."""
+
+    def judge(self, tool: str, given: dict[str, Any], /, *, cwd: str) -> Decision:
+        """Say whether a call may be made."""
+        ...
+
+
+async def _nobody(_call: Block, _decision: Decision) -> Permission:
+    return Permission(granted=False, words=_NOBODY)
+
+
+class Caller(msgspec.Struct, kw_only=True, eq=False):
+    """Makes calls."""
+
+    tools: Toolbox
+    around: Around
+    guard: Judge
+    emit: Callable[[Event], None]
+    gates: Gates = open_gates
+    consent: Consent = _nobody
+    said: Callable[[], list[str]] = list
+    """What calls have left for the model to read behind their results."""
+    _asking: asyncio.Lock | None = None
+
+    async def make(self, call: Block, bad_input: str | None = None) -> tuple[Outcome, Gate]:
+        """Make one call, if it may be made; whatever goes wrong becomes its outcome."""
+        name, given = str(call.get("name")), dict(call.get("input") or {})
+        tool = self.tools.find(name)
+        if tool is None:
+            return _error(f"There is no tool {name}."), Gate()
+        flaw = _unreadable(bad_input) if bad_input is not None else input_flaw(tool.spec, given)
+        if flaw:
+            return _error(flaw), Gate()
+        facts = {"tool_name": name, "tool_input": given, "tool_use_id": call.get("id")}
+        gate = await self.gates("PreToolUse", facts)
+        given = gate.given if gate.given is not None else given
+        permission = await self._permitted({**call, "input": given}, gate)
+        if not permission.granted:
+            return _error(permission.words), gate
+        given = permission.given if permission.given is not None else given
+        outcome = await self._run(tool, {**call, "input": given})
+        facts = {**facts, "tool_input": given, "tool_response": outcome.detail or outcome.content}
+        after = await self.gates("PostToolUse", facts)
+        return outcome, msgspec.structs.replace(after, context=(*gate.context, *after.context))
+
+    def grow(self, call: str, text: str) -> None:
+        """Pass on what a call prints while it runs."""
+        self.emit(ToolGrew(call, text))
+
+    async def _permitted(self, call: Block, gate: Gate) -> Permission:
+        decision = self.guard.judge(str(call["name"]), call["input"], cwd=self.around.cwd)
+        if gate.blocked or gate.verdict == "deny":
+            decision = Decision("deny", gate.reason or "A hook refused it.")
+        elif gate.verdict == "ask" and decision.verdict == "allow":
+            decision = Decision("ask", gate.reason or "A hook wants it asked about.")
+        elif gate.verdict == "allow" and decision.verdict == "ask":
+            decision = Decision("allow", gate.reason or "A hook allowed it.")
+        if decision.verdict == "allow":
+            return Permission(granted=True)
+        if decision.verdict == "ask":
+            permission = await self._consent(call, decision)
+            if permission.granted:
+                return permission
+            decision = Decision("deny", permission.words or decision.reason)
+        self.emit(Refused(call, decision))
+        return Permission(granted=False, words=decision.reason)
+
+    async def _consent(self, call: Block, decision: Decision) -> Permission:
+        """Ask the user, one thing at a time."""
+        if self._asking is None:
+            self._asking = asyncio.Lock()
+        async with self._asking:
+            return await self.consent(call, decision)
+
+    async def _run(self, tool: Tool, call: Block) -> Outcome:
+        self.emit(ToolStarted(call))
+        try:
+            return await tool.run(call["input"], self.around, str(call.get("id")))
+        except (StenoError, OSError, ValueError) as error:
+            return _error(str(error) or type(error).__name__)
+
+
+def _error(words: str) -> Outcome:
+    return Outcome(words, is_error=True, detail=f"Error: {words}")
+
+
+def _unreadable(text: str) -> str:
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return f"The input of the call is no JSON object, so it was not made. It read: {shown}"
+
+
+def grouped(calls: Sequence[Block], tools: Toolbox) -> Iterator[list[Block]]:
+    """Yield calls that may run side by side: neighbours that only read; any other stands alone."""
+    group: list[Block] = []
+    for call in calls:
+        tool = tools.find(str(call.get("name")))
+        if tool is not None and tool.spec.reads_only:
+            group.append(call)
+            continue
+        if group:
+            yield group
+            group = []
+        yield [call]
+    if group:
+        yield group

@@ -1,0 +1,169 @@
+"""Compaction: a summary takes the place of what was said, before the window is full.
+
+The last turn stays word for word. The summary is made from plain text, piece by piece if it must
+be, so no conversation is too long to be compacted.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, Literal, cast
+
+from steno.agent.conversation import Tail, text_of
+from steno.agent.events import Compacted
+from steno.agent.loop import Agent
+from steno.agent.meter import window_of
+from steno.model.wire import Block, Message
+
+__all__ = ["Compactor", "estimate"]
+
+_CHARACTERS_PER_TOKEN: Final = 4
+_RESERVE: Final = 0.08
+"""The part of the window that is kept free for a summary to be made in."""
+_TAIL: Final = 0.2
+"""The part of the window that the last turn may fill and still stay as it is."""
+_PIECE: Final = 0.5
+"""The part of the window that one piece of a long conversation may fill."""
+_SHOWN_OUTPUT: Final = 2_000
+_FILES: Final = 5
+_FILE_SIZE: Final = 20_000
+_SUMMARIZER: Final = (
+    "You write down what happened in a session between a user and a coding agent, for the agent to "
+    "go on from without having seen it. Be exact about names, paths, commands, errors, decisions, "
+    "what the user asked for and insisted on, what is done and what is still to do. No preamble."
+)
+_ASK: Final = "Summarize this session.{wishes}\n\n<session>\n{text}\n</session>"
+_ASK_ON: Final = (
+    "This is the summary of a session so far:\n\n<summary>\n{summary}\n</summary>\n\nThe session "
+    "goes on as follows. Write one summary of all of it.{wishes}\n\n<session>\n{text}\n</session>"
+)
+_OPENING: Final = (
+    "This session goes on from an earlier conversation that became too long. What happened in it:"
+)
+
+
+class Compactor:
+    """Compacts when the window fills up, or when asked to."""
+
+    def __init__(self, *, window: int | None = None, automatic: bool = True) -> None:
+        self._window = window
+        self._automatic = automatic
+
+    async def __call__(self, agent: Agent) -> None:
+        """Compact if the next request might not fit."""
+        window = self.window(agent)
+        limit = window * (1 - _RESERVE) - agent.course.max_tokens
+        # A model that may write more than half a window would leave no room for anything.
+        if self._automatic and agent.meter.context >= max(limit, window // 2):
+            await self.compact(agent, "auto")
+
+    def window(self, agent: Agent) -> int:
+        """Return how many tokens the model takes in."""
+        return self._window or window_of(agent.course.model)
+
+    async def compact(
+        self, agent: Agent, trigger: Literal["auto", "manual"], wishes: str = ""
+    ) -> bool:
+        """Put a summary in the place of everything but the last turn; whether that was done."""
+        messages = agent.talk.messages()
+        if not messages:
+            return False
+        gate = await agent.caller.gates("PreCompact", {"trigger": trigger})
+        if gate.blocked:
+            return False
+        before = agent.meter.context or estimate(messages)
+        head, tail = _parted(messages, round(self.window(agent) * _TAIL))
+        summary = await self._summary(agent, head or messages, wishes)
+        said = "\n\n".join(
+            part for part in (_OPENING, summary, _last_prompt(tail, messages)) if part
+        )
+        kept = Tail(tail, agent.course.model)
+        agent.talk.compact(said, kept, trigger=trigger, tokens=before)
+        files = _active_files(agent)
+        if files:
+            agent.talk.prompt(files, meta=True)
+        agent.meter.context = estimate(agent.talk.messages())
+        agent.emit(Compacted(trigger, before, agent.meter.context, summary))
+        return True
+
+    async def _summary(self, agent: Agent, messages: list[Message], wishes: str) -> str:
+        wished = f" Above all: {wishes}" if wishes else ""
+        size = round(self.window(agent) * _PIECE) * _CHARACTERS_PER_TOKEN
+        summary = ""
+        for text in _pieces("\n\n".join(_told(messages)), size):
+            asked = _ASK_ON if summary else _ASK
+            question = asked.format(wishes=wished, summary=summary, text=text)
+            summary = await agent.consult(_SUMMARIZER, question)
+        return summary
+
+
+def estimate(messages: list[Message]) -> int:
+    """Return about how many tokens messages take."""
+    return sum(len(text) for text in _told(messages, whole=True)) // _CHARACTERS_PER_TOKEN
+
+
+def _parted(messages: list[Message], room: int) -> tuple[list[Message], list[Message]]:
+    """Return what is summed up and what stays: the last turn, or as much of its end as has room."""
+    start = max(
+        (place for place, each in enumerate(messages) if _is_prompt(each)), default=len(messages)
+    )
+    if estimate(messages[start:]) <= room:
+        return messages[:start], messages[start:]
+    # A tail that begins with an answer holds the calls of all results in it.
+    for place in range(start, len(messages)):
+        tail = messages[place:]
+        if messages[place]["role"] == "assistant" and estimate(tail) <= room:
+            return messages[:place], tail
+    return messages, []
+
+
+def _is_prompt(message: Message) -> bool:
+    blocks: list[dict[str, Any]] = message["content"]
+    return message["role"] == "user" and all(each.get("type") != "tool_result" for each in blocks)
+
+
+def _last_prompt(tail: list[Message], messages: list[Message]) -> str:
+    """Return the user's last words, where the tail does not hold them."""
+    if tail and _is_prompt(tail[0]):
+        return ""
+    prompts = [text_of(each["content"]) for each in messages if _is_prompt(each)]
+    return f"The user's last words were:\n\n{prompts[-1]}" if prompts else ""
+
+
+def _told(messages: list[Message], *, whole: bool = False) -> Iterator[str]:
+    """Yield a conversation as plain text."""
+    for message in messages:
+        for block in message["content"]:
+            match block.get("type"):
+                case "text":
+                    yield f"{message['role']}: {block['text']}"
+                case "tool_use":
+                    yield f"call of {block.get('name')}: {block.get('input')}"
+                case "tool_result":
+                    text = _result_text(block.get("content"))
+                    yield f"result: {text if whole else text[:_SHOWN_OUTPUT]}"
+                case _:
+                    pass
+
+
+def _result_text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return text_of(cast("list[Block]", content)) if isinstance(content, list) else ""
+
+
+def _pieces(text: str, size: int) -> Iterator[str]:
+    for start in range(0, len(text), size):
+        yield text[start : start + size]
+
+
+def _active_files(agent: Agent) -> str:
+    """Return what the files that were last worked on hold now."""
+    shown: list[str] = []
+    for path in list(agent.caller.around.seen)[-_FILES:]:
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read(_FILE_SIZE + 1)
+        except (OSError, UnicodeDecodeError):
+            continue
+        if len(text) <= _FILE_SIZE:
+            shown.append(f"{path} as it is now:\n\n{text}")
+    return "\n\n".join(shown)

@@ -1,0 +1,162 @@
+"""What an agent does, as values: for the recorder, the console, headless output and tests."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from steno.guard.decision import Decision
+from steno.model.wire import ApiError, Block, Response
+from steno.tools.base import Outcome
+
+__all__ = [
+    "Answered",
+    "Asked",
+    "Compacted",
+    "Ended",
+    "Event",
+    "Grew",
+    "Interrupted",
+    "Noticed",
+    "Prompted",
+    "Reason",
+    "Refused",
+    "Retrying",
+    "ToolEnded",
+    "ToolGrew",
+    "ToolStarted",
+    "Within",
+]
+
+Reason: TypeAlias = Literal[
+    "done", "interrupted", "refused", "max_turns", "max_budget", "max_time", "error", "empty"
+]
+"""Why a turn ended."""
+
+
+class Prompted(msgspec.Struct, frozen=True):
+    """The user, or something in their name, has said something."""
+
+    text: str
+    uuid: str
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A request goes out."""
+
+    model: str
+    messages: int
+
+
+class Grew(msgspec.Struct, frozen=True):
+    """More of an answer, of a thought, or of the input of a call has come."""
+
+    kind: Literal["text", "thinking", "input"]
+    text: str
+    index: int
+
+
+class Retrying(msgspec.Struct, frozen=True):
+    """A request failed and will be made again."""
+
+    attempt: int
+    of: int
+    delay: float
+    error: ApiError
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """A response is whole and recorded."""
+
+    response: Response
+    uuids: tuple[str, ...]
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A call was not allowed."""
+
+    call: Block
+    decision: Decision
+
+
+class ToolStarted(msgspec.Struct, frozen=True):
+    """A tool begins to work."""
+
+    call: Block
+
+
+class ToolGrew(msgspec.Struct, frozen=True):
+    """A tool has printed something."""
+
+    call: str
+    text: str
+
+
+class ToolEnded(msgspec.Struct, frozen=True):
+    """A call has its result, and it is recorded."""
+
+    call: Block
+    outcome: Outcome
+    seconds: float
+    uuid: str
+
+
+class Compacted(msgspec.Struct, frozen=True):
+    """The conversation was replaced by a summary of it."""
+
+    trigger: Literal["auto", "manual"]
+    before: int
+    after: int
+    summary: str
+
+
+class Noticed(msgspec.Struct, frozen=True):
+    """Something the user should know: a hook's words, a stranger in the file, a broken server."""
+
+    words: str
+    level: Literal["info", "warning", "error"] = "info"
+
+
+class Interrupted(msgspec.Struct, frozen=True):
+    """The user broke in."""
+
+    during: Literal["answer", "tools"]
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """A turn is over: why, and what it took."""
+
+    reason: Reason
+    text: str
+    """The last answer, or what went wrong."""
+    requests: int
+    seconds: float
+    usage: dict[str, int]
+    cost: int
+    """In micro-dollars."""
+    leaf: str | None = None
+
+
+class Within(msgspec.Struct, frozen=True):
+    """Something a sub-agent did."""
+
+    call: str
+    """The call that it works for."""
+    event: "Event"
+
+
+Event: TypeAlias = (
+    Prompted
+    | Asked
+    | Grew
+    | Retrying
+    | Answered
+    | Refused
+    | ToolStarted
+    | ToolGrew
+    | ToolEnded
+    | Compacted
+    | Noticed
+    | Interrupted
+    | Ended
+    | Within
+)

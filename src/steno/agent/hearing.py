@@ -1,0 +1,74 @@
+"""Listens to one response as it streams in, and knows at any moment what there is of it."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+
+import msgspec
+
+from steno.agent import events
+from steno.agent.events import Event
+from steno.model import events as streamed
+from steno.model.wire import ApiError, Block, Response
+
+__all__ = ["Hearing"]
+
+
+class Hearing:
+    """One response, being heard."""
+
+    def __init__(
+        self, emit: Callable[[Event], None], retried: Callable[[streamed.Retrying], None]
+    ) -> None:
+        self._emit = emit
+        self._retried = retried
+        self._begun = Response()
+        self._blocks: dict[int, Block] = {}
+        self.bad_inputs: dict[str, str] = {}
+        """Of calls whose input is no JSON object: their ids, and the text of the input."""
+
+    async def listen(self, stream: AsyncGenerator[streamed.Event, None]) -> Response:
+        """Return the whole response; broken off, the stream is closed at once."""
+        async with aclosing(stream):
+            async for event in stream:
+                if isinstance(event, streamed.Ended):
+                    return event.response
+                self._hear(event)
+        raise ApiError("the model ended without an answer", kind="no_answer")
+
+    def kept(self) -> Response:
+        """Return what was said so far and can stand alone: words, but no thought and no call."""
+        said = [
+            block
+            for _, block in sorted(self._blocks.items())
+            if block.get("type") == "text" and str(block.get("text", "")).strip()
+        ]
+        return msgspec.structs.replace(self._begun, blocks=said if self._begun.id else [])
+
+    def _hear(self, event: streamed.Event) -> None:
+        match event:
+            case streamed.Started(name, model):
+                self._begun, self._blocks = Response(id=name, model=model), {}
+            case streamed.BlockStarted(index, block):
+                self._blocks[index] = dict(block)
+            case streamed.BlockEnded(index, block, bad_input):
+                self._blocks[index] = block
+                if bad_input is not None:
+                    self.bad_inputs[str(block.get("id"))] = bad_input
+            case streamed.Retrying(attempt, of, delay, error):
+                self._retried(event)
+                self._emit(events.Retrying(attempt, of, delay, error))
+            case _:
+                self._grow(event)
+
+    def _grow(self, event: streamed.Event) -> None:
+        match event:
+            case streamed.TextGrew(index, text):
+                block = self._blocks.setdefault(index, {"type": "text", "text": ""})
+                block["text"] = str(block.get("text", "")) + text
+                self._emit(events.Grew("text", text, index))
+            case streamed.ThinkingGrew(index, text):
+                self._emit(events.Grew("thinking", text, index))
+            case streamed.InputGrew(index, text):
+                self._emit(events.Grew("input", text, index))
+            case _:
+                pass

@@ -1,0 +1,334 @@
+"""The loop: ask the model, make the calls it wants, give it the results, until it has answered.
+
+Everything it does goes out as events, and everything that is said goes through the conversation,
+which writes it down first. It knows no screen, no settings files and no command line.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from steno.agent import events
+from steno.agent.calls import Caller, grouped
+from steno.agent.conversation import Conversation, text_of
+from steno.agent.events import Event, Reason
+from steno.agent.gates import Gate
+from steno.agent.hearing import Hearing
+from steno.agent.meter import Meter
+from steno.model import events as streamed
+from steno.model.wire import ApiError, Block, Request, Response, StreamCut
+from steno.tools.base import Outcome
+
+__all__ = ["Agent", "Course", "Fitting", "Model"]
+
+_NUDGES: Final = 3
+_CUT: Final = "Your answer above was cut off on its way. Go on exactly where it ends."
+_NUDGED: Final = {
+    "max_tokens": "Your answer reached the limit of its length. Go on exactly where it ends.",
+    "pause_turn": "",
+}
+"""The reasons to stop after which the model is to go on, and what it is told."""
+_BROKEN_OFF: Final = "[Request interrupted by user]"
+_BROKEN_OFF_CALLS: Final = "[Request interrupted by user for tool use]"
+_NOT_DONE: Final = "The user broke in before this was done."
+
+
+class Model(Protocol):
+    """Something that answers requests."""
+
+    def stream(self, request: Request) -> AsyncGenerator[streamed.Event, None]:
+        """Answer a request bit by bit."""
+        ...
+
+
+class Course(msgspec.Struct, frozen=True, kw_only=True):
+    """What is the same for every request of a conversation."""
+
+    model: str
+    max_tokens: int = 32_000
+    system: tuple[Block, ...] = ()
+    thinking: dict[str, Any] | None = None
+
+
+class Fitting(Protocol):
+    """Makes room when the window fills up."""
+
+    async def __call__(self, agent: "Agent") -> None:
+        """Compact the conversation if it has to be."""
+        ...
+
+
+class _Held:
+    """How often a turn was kept from ending."""
+
+    def __init__(self) -> None:
+        self.nudges = 0
+        self.stops = 0
+
+
+class Agent:
+    """One conversation with a model that may use tools."""
+
+    def __init__(
+        self,
+        model: Model,
+        talk: Conversation,
+        caller: Caller,
+        course: Course,
+        meter: Meter,
+        *,
+        fit: Fitting | None = None,
+    ) -> None:
+        self.model = model
+        self.talk = talk
+        self.caller = caller
+        self.course = course
+        self.meter = meter
+        self.fit = fit
+        self.inbox: list[tuple[str, bool]] = []
+        """What is to be said at the next chance: (words, whether nobody said them)."""
+        self._working: asyncio.Task[Any] | None = None
+        self._hearing: Hearing | None = None
+        self._was_cut = False
+        self._bad_inputs: dict[str, str] = {}
+
+    @property
+    def emit(self) -> Callable[[Event], None]:
+        """Where events go."""
+        return self.caller.emit
+
+    def interrupt(self) -> None:
+        """Break in: the turn ends at once, whatever it is at."""
+        if self._working is not None:
+            self._working.cancel()
+
+    async def turn(self, prompt: str | list[Block]) -> events.Ended:
+        """Take a prompt to its answer. It always ends with an `Ended`, whatever happens."""
+        self.meter.begin()
+        self._working = asyncio.ensure_future(self._turn(prompt))
+        try:
+            reason, text = await self._working
+        except asyncio.CancelledError:
+            outer = asyncio.current_task()
+            self._break_off()
+            if outer is not None and outer.cancelling():
+                self._end("interrupted", "")
+                raise
+            reason, text = "interrupted", ""
+        except ApiError as error:
+            reason, text = "error", str(error)
+            self.talk.failure(f"API Error: {error}", status=error.status)
+        finally:
+            self._working = None
+        return self._end(reason, text)
+
+    def _end(self, reason: Reason, text: str) -> events.Ended:
+        self.talk.end_turn()
+        if self.talk.recorder.strangers():
+            self.emit(events.Noticed("Somebody else is writing to this session.", "warning"))
+        meter = self.meter
+        ended = events.Ended(
+            reason=reason,
+            text=text,
+            requests=meter.requests,
+            seconds=meter.seconds,
+            usage=dict(meter.usage),
+            cost=meter.cost,
+            leaf=self.talk.recorder.leaf,
+        )
+        self.emit(ended)
+        return ended
+
+    async def _turn(self, prompt: str | list[Block]) -> tuple[Reason, str]:
+        refusal = await self._admit(prompt)
+        if refusal:
+            return "refused", refusal
+        held = _Held()
+        while (reached := self.meter.reached()) is None:
+            response = await self._answer()
+            reason = await self._goes_on(response, held)
+            if reason is not None:
+                return reason, text_of(response.blocks)
+        return reached, ""
+
+    async def _admit(self, prompt: str | list[Block]) -> str:
+        """Let a prompt in; return why not, if it is kept out."""
+        gate = await self.caller.gates("UserPromptSubmit", {"prompt": text_of(prompt)})
+        self._tell(gate)
+        if gate.blocked:
+            return gate.reason or "A hook kept the prompt out."
+        uuid = self.talk.prompt(prompt)
+        self.emit(events.Prompted(text_of(prompt), uuid))
+        for words in gate.context:
+            self.talk.prompt(words, meta=True)
+        return ""
+
+    async def _goes_on(self, response: Response, held: "_Held") -> Reason | None:
+        """Do what a response asks for; return why the turn is over, if it is."""
+        calls = [block for block in response.blocks if block.get("type") == "tool_use"]
+        if calls:
+            ends = await self._make(calls)
+            self._empty_inbox()
+            return "refused" if ends else None
+        if held.nudges < _NUDGES and (response.stop_reason in _NUDGED or self._was_cut):
+            held.nudges += 1
+            nudge = _CUT if self._was_cut else _NUDGED[response.stop_reason or ""]
+            # After an answer of which nothing came the request is simply made again.
+            if nudge and response.blocks:
+                self.talk.prompt(nudge, meta=True)
+            return None
+        if self._empty_inbox():
+            return None
+        gate = await self.caller.gates("Stop", {"stop_hook_active": held.stops > 0})
+        self._tell(gate)
+        if gate.blocked and not gate.ends and held.stops < _NUDGES:
+            held.stops += 1
+            self.talk.prompt(gate.reason, meta=True)
+            return None
+        return _reason_for(response)
+
+    # What is said
+
+    def _empty_inbox(self) -> bool:
+        """Say what has come in meanwhile; return whether there was anything."""
+        waiting, self.inbox[:] = list(self.inbox), []
+        for words, meta in waiting:
+            uuid = self.talk.prompt(words, meta=meta)
+            if not meta:
+                self.emit(events.Prompted(words, uuid))
+        return bool(waiting)
+
+    def _tell(self, gate: Gate) -> None:
+        for words in gate.words:
+            self.emit(events.Noticed(words))
+
+    # The model
+
+    def request(self) -> Request:
+        """Return the next request: its beginning is the same every time, byte for byte."""
+        course = self.course
+        return Request(
+            model=course.model,
+            max_tokens=course.max_tokens,
+            messages=_marked(self.talk.messages()),
+            system=list(course.system),
+            tools=self.caller.tools.wire(),
+            thinking=course.thinking,
+        )
+
+    async def _answer(self) -> Response:
+        """Return the next response, recorded; one that was cut off counts as far as it came."""
+        if self.fit is not None:
+            await self.fit(self)
+        request = self.request()
+        self.emit(events.Asked(request.model, len(request.messages)))
+        self.meter.requests += 1
+        self._hearing = Hearing(self.emit, self._note_retry)
+        self._was_cut = False
+        try:
+            response = await self._hearing.listen(self.model.stream(request))
+        except StreamCut as cut:
+            response = _without_mere_thought(cut.partial)
+            self._was_cut = True
+        self._bad_inputs.update(self._hearing.bad_inputs)
+        self._hearing = None
+        self.meter.add(response.model, response.usage)
+        uuids = self.talk.response(response)
+        self.emit(events.Answered(response, uuids))
+        return response
+
+    async def consult(self, system: str, question: str) -> str:
+        """Ask the model something beside the conversation; it costs, but is not recorded."""
+        request = Request(
+            model=self.course.model,
+            max_tokens=self.course.max_tokens,
+            messages=[{"role": "user", "content": [{"type": "text", "text": question}]}],
+            system=[{"type": "text", "text": system}],
+        )
+        hearing = Hearing(lambda _event: None, self._note_retry)
+        response = await hearing.listen(self.model.stream(request))
+        self.meter.pay(response.model, response.usage)
+        return text_of(response.blocks)
+
+    def _note_retry(self, event: streamed.Retrying) -> None:
+        error = event.error
+        recorder = self.talk.recorder
+        recorder.write(
+            recorder.compose.note(
+                "api_error",
+                level="error",
+                error={
+                    "message": str(error),
+                    "status": error.status,
+                    "requestId": error.request_id,
+                },
+                retryInMs=round(event.delay * 1000),
+                retryAttempt=event.attempt,
+                maxRetries=event.of,
+            )
+        )
+
+    # Tools
+
+    async def _make(self, calls: list[Block]) -> bool:
+        """Make the calls of a response and record their results; whether a hook ends the turn."""
+        context: list[str] = []
+        ends = False
+        for group in grouped(calls, self.caller.tools):
+            began = time.monotonic()
+            done = await asyncio.gather(
+                *(
+                    self.caller.make(call, self._bad_inputs.pop(str(call["id"]), None))
+                    for call in group
+                )
+            )
+            seconds = time.monotonic() - began
+            for call, (outcome, gate) in zip(group, done, strict=True):
+                uuid = self.talk.result(str(call["id"]), outcome)
+                self.emit(events.ToolEnded(call, outcome, seconds, uuid))
+                self._tell(gate)
+                context += gate.context
+                if gate.blocked and gate.reason and not outcome.is_error:
+                    context.append(gate.reason)
+                ends = ends or gate.ends
+        for words in (*self.caller.said(), *context):
+            self.talk.prompt(words, meta=True)
+        return ends
+
+    def _break_off(self) -> None:
+        """Leave the conversation so that it can go on: what was said stays, calls get a result."""
+        hearing, self._hearing = self._hearing, None
+        if hearing is not None:
+            self.talk.response(hearing.kept())
+        waiting = self.talk.open_calls
+        for call in waiting:
+            self.talk.result(str(call["id"]), Outcome(_NOT_DONE, is_error=True))
+        self.talk.prompt(_BROKEN_OFF_CALLS if waiting else _BROKEN_OFF, meta=False)
+        self.emit(events.Interrupted("tools" if waiting else "answer"))
+
+
+def _marked(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Mark the end of what may be cached: the last block of the last message."""
+    if not messages or not messages[-1]["content"]:
+        return messages
+    last = messages[-1]
+    *before, block = last["content"]
+    if block.get("type") in ("thinking", "redacted_thinking"):
+        return messages
+    marked = {**block, "cache_control": {"type": "ephemeral"}}
+    return [*messages[:-1], {**last, "content": [*before, marked]}]
+
+
+def _without_mere_thought(partial: Response) -> Response:
+    """Return what came of a response; nothing if it is thoughts only, which are worth nothing."""
+    said = any(block.get("type") in ("text", "tool_use") for block in partial.blocks)
+    return msgspec.structs.replace(partial, blocks=partial.blocks if said else [], stop_reason=None)
+
+
+def _reason_for(response: Response) -> Reason:
+    if response.stop_reason == "refusal":
+        return "refused"
+    return "done" if response.blocks else "empty"

@@ -1,0 +1,87 @@
+"""What a turn has taken so far, and what it may take."""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from steno.agent.events import Reason
+
+__all__ = ["Limits", "Meter", "Price", "window_of"]
+
+Price: TypeAlias = Callable[[str, dict[str, Any]], int]
+"""What a response cost, in micro-dollars, by its model and usage."""
+_COUNTED: Final = (
+    "input_tokens",
+    "output_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+)
+_WINDOW: Final = 200_000
+_LARGE_WINDOW: Final = 1_000_000
+_LARGE: Final = "[1m]"
+
+
+def window_of(model: str) -> int:
+    """Return how many tokens a model takes in; `[1m]` behind its name asks for the large window."""
+    return _LARGE_WINDOW if model.endswith(_LARGE) else _WINDOW
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a turn may take at most; None for no limit."""
+
+    requests: int | None = None
+    cost: int | None = None
+    """In micro-dollars."""
+    seconds: float | None = None
+
+
+class Meter:
+    """Counts requests, tokens, money and time."""
+
+    def __init__(self, limits: Limits, *, price: Price, clock: Callable[[], float]) -> None:
+        self.limits = limits
+        self.requests = 0
+        self.usage: dict[str, int] = dict.fromkeys(_COUNTED, 0)
+        self.cost = 0
+        self.context = 0
+        """How many tokens the last request and its answer took of the window."""
+        self._price = price
+        self._clock = clock
+        self._start = clock()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been."""
+        return self._clock() - self._start
+
+    def begin(self) -> None:
+        """A new turn begins: requests and time are counted anew, tokens and money go on."""
+        self.requests = 0
+        self._start = self._clock()
+
+    def add(self, model: str, usage: dict[str, Any]) -> None:
+        """Count a response of the conversation."""
+        self.pay(model, usage)
+        self.context = sum(_whole(usage.get(name)) for name in _COUNTED)
+
+    def pay(self, model: str, usage: dict[str, Any]) -> None:
+        """Count what a response took."""
+        for name in _COUNTED:
+            self.usage[name] += _whole(usage.get(name))
+        self.cost += self._price(model, usage)
+
+    def reached(self) -> Reason | None:
+        """Return the limit that is reached, if one is."""
+        limits = self.limits
+        if limits.requests is not None and self.requests >= limits.requests:
+            return "max_turns"
+        if limits.cost is not None and self.cost >= limits.cost:
+            return "max_budget"
+        if limits.seconds is not None and self.seconds >= limits.seconds:
+            return "max_time"
+        return None
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

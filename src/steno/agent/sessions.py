@@ -1,0 +1,154 @@
+"""Sessions to work in: a new one, one that goes on, a fork, one taken back to an earlier prompt."""
+
+import os
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from steno.agent.branch import git_branch
+from steno.agent.conversation import Conversation
+from steno.agent.recorder import VERSION, Recorder, new_id, rising
+from steno.errors import NotFound
+from steno.format.compose import Place
+from steno.format.encode import encode_line
+from steno.format.paths import session_path, slug
+from steno.format.records import Record
+from steno.session.nodes import Node
+from steno.session.resume.clients import STENO
+from steno.session.resume.mend import INTERRUPTED
+from steno.session.resume.replay import resumed_chain, valid_messages
+from steno.session.transcript import Transcript, load
+from steno.store.read import FileSource
+from steno.tools.base import Outcome
+
+__all__ = ["Work", "fork", "go_on", "new", "prompts", "rewind"]
+
+
+class Work(msgspec.Struct, eq=False):
+    """A session to work in."""
+
+    talk: Conversation
+    model: str = ""
+    """The model that was asked last; nothing in a new session."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self.talk.recorder.session_id
+
+
+def new(config: str, cwd: str, *, session_id: str = "") -> Work:
+    """Return a new session. Its file is there with its first record."""
+    name = session_id or new_id()
+    path = os.path.join(config, session_path(slug(os.path.realpath(cwd)), name))
+    return Work(Conversation(Recorder(path, _place(name, cwd))))
+
+
+def go_on(path: str, cwd: str) -> Work:
+    """Return a session that goes on where it stopped.
+
+    Calls that were cut off get a result that says so; the file is healed as it is appended to.
+    """
+    transcript = load(FileSource(path))
+    chain = _chain(transcript, path)
+    return _at(transcript, path, cwd, chain)
+
+
+def rewind(path: str, cwd: str, prompt: str) -> Work:
+    """Return a session that goes on from before a prompt; what came after it stays, as a branch.
+
+    Raises:
+        NotFound: no prompt of the conversation has that id.
+    """
+    transcript = load(FileSource(path))
+    chain = _chain(transcript, path)
+    places = [place for place, node in enumerate(chain) if node.uuid == prompt]
+    if not places or chain[places[0]] not in _prompted(chain):
+        raise NotFound(f"no prompt {prompt!r} in the conversation", hint="see `steno show --json`")
+    return _at(transcript, path, cwd, chain[: places[0]])
+
+
+def fork(config: str, path: str, cwd: str, *, session_id: str = "") -> Work:
+    """Return a new session with everything of another in it, which is left as it is."""
+    transcript = load(FileSource(path))
+    _chain(transcript, path)
+    name = session_id or new_id()
+    target = os.path.join(config, session_path(slug(os.path.realpath(cwd)), name))
+    copy = Recorder(target, _place(name, cwd))
+    copy.copy(_renamed(transcript, name))
+    copy.close()
+    return go_on(target, cwd)
+
+
+def prompts(work_path: str) -> list[tuple[str, str]]:
+    """Return the prompts of a session's conversation, oldest first: (id, words)."""
+    transcript = load(FileSource(work_path))
+    chain = _chain(transcript, work_path)
+    return [(node.uuid or "", transcript.record(node).text) for node in _prompted(chain)]
+
+
+def _prompted(chain: list[Node]) -> list[Node]:
+    return [
+        node
+        for node in chain
+        if node.type == "user" and not (node.results or node.meta or node.sidechain)
+    ]
+
+
+def _chain(transcript: Transcript, path: str) -> list[Node]:
+    chain = resumed_chain(transcript, STENO)
+    if not chain:
+        raise NotFound(f"{path}: there is no conversation in it", hint="`steno check` says why")
+    return chain
+
+
+def _at(transcript: Transcript, path: str, cwd: str, chain: list[Node]) -> Work:
+    """Return a session that goes on behind the last record of a chain."""
+    leaf = chain[-1] if chain else None
+    name = os.path.splitext(os.path.basename(path))[0]
+    recorder = Recorder(
+        path,
+        _place(name, cwd),
+        leaf=leaf.uuid if leaf is not None else None,
+        now=_later_than(transcript),
+    )
+    messages = valid_messages(transcript, leaf) if leaf is not None else []
+    asked = [node.model for node in chain if node.type == "assistant" and node.model]
+    talk = Conversation(recorder, messages)
+    _answer_open_calls(talk, chain)
+    models = [model for model in asked if not model.startswith("<")]
+    return Work(talk, models[-1] if models else "")
+
+
+def _answer_open_calls(talk: Conversation, chain: list[Node]) -> None:
+    """Write down what happened to calls at the very end that never got a result."""
+    answered = {call for node in chain for call in node.results}
+    last = next((node for node in reversed(chain) if node.type == "assistant"), None)
+    if last is None or (chain[-1].type == "user" and not chain[-1].results):
+        return
+    same = [
+        node for node in chain if node.type == "assistant" and node.message_id == last.message_id
+    ]
+    for node in same:
+        for call in node.uses:
+            if call not in answered:
+                talk.settle(call, Outcome(INTERRUPTED, is_error=True))
+
+
+def _later_than(transcript: Transcript) -> Callable[[], str]:
+    stamps = [node.timestamp for node in transcript.nodes if isinstance(node.timestamp, str)]
+    return rising(max(stamps, default=None))
+
+
+def _place(session_id: str, cwd: str) -> Place:
+    return Place(session_id=session_id, cwd=cwd, version=VERSION, git_branch=git_branch(cwd))
+
+
+def _renamed(transcript: Transcript, session_id: str) -> Iterator[bytes]:
+    """Yield the records of a session under another name."""
+    for piece in transcript.pieces():
+        if isinstance(piece, Record):
+            fields = piece.fields
+            yield encode_line(
+                {**fields, "sessionId": session_id} if "sessionId" in fields else fields
+            )

@@ -1,0 +1,275 @@
+"""The settings: all layers in one, as Claude Code reads them.
+
+A single value comes from the highest layer that has one, rules of all layers count together, and
+hooks run one layer after the other. What a project can never set is where requests go and with
+which key. A file that is no JSON is a note, and its layer is empty.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from steno.agent.around_files import Note, object_in, parse_json, strings
+from steno.agent.hook_settings import Hook, hooks_of
+from steno.agent.settings_layers import LAYERS, MANAGED, OF_PROJECT, Layer, Source, read_sources
+
+__all__ = ["Permissions", "Rule", "Settings", "load_settings", "merge"]
+
+T = TypeVar("T")
+# Where requests go, with which key, through whom, and whom that key's owner believes.
+_GUARDED_ENV: Final = re.compile(
+    r"ANTHROPIC_.*|CLAUDE_CONFIG_DIR|CLAUDE_CODE_(USE|SKIP|API|OAUTH).*|STENO_.*|HOME"
+    r"|(HTTPS?|ALL|NO)_PROXY|NODE_EXTRA_CA_CERTS|NODE_TLS_.*|SSL_CERT_(FILE|DIR)|.*_CA_BUNDLE",
+    re.IGNORECASE,
+)
+# A model's name is a choice, not a place or a key.
+_HARMLESS_ENV: Final = re.compile(r"ANTHROPIC_(DEFAULT_\w+_|SMALL_FAST_)?MODEL", re.IGNORECASE)
+_GUARDED_KEYS: Final = frozenset(
+    {
+        "apiKeyHelper",
+        "awsAuthRefresh",
+        "awsCredentialExport",
+        "otelHeadersHelper",
+        "proxyAuthHelper",
+    }
+)
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """A permission rule or a folder, and the layer that it stands in."""
+
+    text: str
+    layer: Layer
+
+
+class Permissions(msgspec.Struct, frozen=True):
+    """What may be done unasked, what is asked, what never."""
+
+    allow: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+    directories: tuple[Rule, ...] = ()
+    default_mode: str = ""
+    bypass_disabled: bool = False
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """All layers in one. `origin` says which layer a single value came from (`env.NAME` too)."""
+
+    permissions: Permissions = Permissions()
+    model: str = ""
+    env: dict[str, str] = {}
+    hooks: tuple[Hook, ...] = ()
+    output_style: str = ""
+    language: str = ""
+    agent: str = ""
+    api_key_helper: str = ""
+    include_co_authored_by: bool = True
+    cleanup_period_days: int = 30
+    disable_all_hooks: bool = False
+    always_thinking: bool = False
+    auto_compact: bool = True
+    enable_all_project_mcp: bool = False
+    enabled_mcpjson: tuple[str, ...] = ()
+    disabled_mcpjson: tuple[str, ...] = ()
+    mcp_servers: dict[str, Any] = {}
+    other: dict[str, Any] = {}
+    """Every key that steno has no name for, from the highest layer that has it."""
+    origin: dict[str, Layer] = {}
+    notes: tuple[Note, ...] = ()
+
+
+def load_settings(
+    project: str,
+    *,
+    trusted: bool,
+    flags: str = "",
+    env: Mapping[str, str] | None = None,
+    managed: str = MANAGED,
+) -> Settings:
+    """Read and merge the settings that count in a project; `flags` is a path or JSON."""
+    notes: list[Note] = []
+    sources = read_sources(project, notes, flags=flags, env=env, managed=managed)
+    return merge(sources, trusted=trusted, notes=tuple(notes))
+
+
+# Merging
+
+
+def merge(sources: Iterable[Source], *, trusted: bool, notes: tuple[Note, ...] = ()) -> Settings:
+    """Lay the layers over each other; those of a project that is not trusted are left out."""
+    said = list(notes)
+    layers: list[tuple[Source, dict[str, Any]]] = []
+    for source in sorted(sources, key=lambda source: LAYERS.index(source.layer)):
+        if source.layer in OF_PROJECT and not trusted:
+            said.append(Note(source.path, "left out: the folder is not trusted"))
+            continue
+        layers.append((source, parse_json(source.text, source.path, said)))
+    return _Merge(layers, said).settings()
+
+
+class _Merge:
+    """Picks every value out of the layers, the highest first."""
+
+    def __init__(self, layers: list[tuple[Source, dict[str, Any]]], notes: list[Note]) -> None:
+        self.layers = [(source, self._cleaned(source, top, notes)) for source, top in layers]
+        self.notes = notes
+        self.origin: dict[str, Layer] = {}
+        self.known: set[str] = {"permissions", "env", "hooks", "mcpServers", "$schema"}
+
+    def _cleaned(self, source: Source, top: dict[str, Any], notes: list[Note]) -> dict[str, Any]:
+        if source.layer not in OF_PROJECT:
+            return top
+        notes.extend(
+            Note(source.path, f"`{key}` is left out: a project cannot set it")
+            for key in sorted(_GUARDED_KEYS & top.keys())
+        )
+        return {key: value for key, value in top.items() if key not in _GUARDED_KEYS}
+
+    def settings(self) -> Settings:
+        return Settings(
+            permissions=self._permissions(),
+            model=self._one("model", str, ""),
+            env=self._env(),
+            disable_all_hooks=self._one("disableAllHooks", bool, False),
+            hooks=self._hooks(),
+            output_style=self._one("outputStyle", str, ""),
+            language=self._one("language", str, ""),
+            agent=self._one("agent", str, ""),
+            api_key_helper=self._one("apiKeyHelper", str, ""),
+            include_co_authored_by=self._one("includeCoAuthoredBy", bool, True),
+            cleanup_period_days=self._one("cleanupPeriodDays", int, 30),
+            always_thinking=self._one("alwaysThinkingEnabled", bool, False),
+            auto_compact=self._one("autoCompactEnabled", bool, True),
+            enable_all_project_mcp=self._one("enableAllProjectMcpServers", bool, False),
+            enabled_mcpjson=self._all("enabledMcpjsonServers"),
+            disabled_mcpjson=self._all("disabledMcpjsonServers"),
+            mcp_servers=self._servers(),
+            other=self._other(),
+            origin=self.origin,
+            notes=tuple(self.notes),
+        )
+
+    def _one(self, key: str, kind: type[T], otherwise: T) -> T:
+        self.known.add(key)
+        return self._pick(key, kind, otherwise, lambda top: top)
+
+    def _pick(
+        self,
+        name: str,
+        kind: type[T],
+        otherwise: T,
+        part: Callable[[dict[str, Any]], dict[str, Any]],
+    ) -> T:
+        key = name.rsplit(".", 1)[-1]
+        for source, top in self.layers:
+            value: object = part(top).get(key)
+            if value is None:
+                continue
+            # In Python a boolean is an int, in JSON it is not.
+            if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+                self.origin[name] = source.layer
+                return value
+            self.notes.append(Note(source.path, f"`{name}` is left out: not the kind expected"))
+        return otherwise
+
+    def _all(self, key: str) -> tuple[str, ...]:
+        self.known.add(key)
+        return tuple(
+            dict.fromkeys(item for _, top in self.layers for item in strings(top.get(key)))
+        )
+
+    def _permissions(self) -> Permissions:
+        layers = self.layers
+        if any(top.get("allowManagedPermissionRulesOnly") is True for top in self._managed()):
+            layers = [pair for pair in layers if pair[0].layer == "managed"]
+
+        def rules(key: str) -> tuple[Rule, ...]:
+            found: dict[str, Rule] = {}
+            for source, top in layers:
+                for text in strings(object_in(top, "permissions").get(key)):
+                    found.setdefault(text, Rule(text, source.layer))
+            return tuple(found.values())
+
+        off = any(
+            object_in(top, "permissions").get("disableBypassPermissionsMode") == "disable"
+            for _, top in self.layers
+        )
+        return Permissions(
+            allow=rules("allow"),
+            ask=rules("ask"),
+            deny=rules("deny"),
+            directories=rules("additionalDirectories"),
+            default_mode=self._mode(),
+            bypass_disabled=off,
+        )
+
+    def _mode(self) -> str:
+        for source, top in self.layers:
+            mode = object_in(top, "permissions").get("defaultMode")
+            if not isinstance(mode, str):
+                continue
+            # Whoever clones a repository has not thereby agreed that it may do everything.
+            if mode == "bypassPermissions" and source.layer in OF_PROJECT:
+                words = "`permissions.defaultMode` is left out: a project cannot lift all limits"
+                self.notes.append(Note(source.path, words))
+                continue
+            self.origin["permissions.defaultMode"] = source.layer
+            return mode
+        return ""
+
+    def _env(self) -> dict[str, str]:
+        env: dict[str, str] = {}
+        for source, top in self.layers:
+            for name, value in object_in(top, "env").items():
+                if source.layer in OF_PROJECT and _guarded(name):
+                    words = f"`env.{name}` is left out: a project cannot set it"
+                    self.notes.append(Note(source.path, words))
+                elif name not in env and not isinstance(value, dict | list) and value is not None:
+                    env[name] = _as_env(value)
+                    self.origin[f"env.{name}"] = source.layer
+        return env
+
+    def _managed(self) -> list[dict[str, Any]]:
+        return [top for source, top in self.layers if source.layer == "managed"]
+
+    def _hooks(self) -> tuple[Hook, ...]:
+        """Return the hooks that run: what a manager wants run nobody below can switch off."""
+        only_managed = any(top.get("allowManagedHooksOnly") is True for top in self._managed())
+        if any(top.get("disableAllHooks") is True for top in self._managed()):
+            return ()
+        off = any(top.get("disableAllHooks") is True for _, top in self.layers)
+        return tuple(
+            hook
+            for source, top in self.layers
+            if source.layer == "managed" or not (off or only_managed)
+            for hook in hooks_of(source, object_in(top, "hooks"), self.notes)
+        )
+
+    def _servers(self) -> dict[str, Any]:
+        servers: dict[str, Any] = {}
+        for source, top in self.layers:
+            for name, value in object_in(top, "mcpServers").items():
+                if servers.setdefault(name, value) is value:
+                    self.origin[f"mcpServers.{name}"] = source.layer
+        return servers
+
+    def _other(self) -> dict[str, Any]:
+        other: dict[str, Any] = {}
+        for source, top in self.layers:
+            for key in top.keys() - self.known - other.keys():
+                other[key] = top[key]
+                self.origin[key] = source.layer
+        return other
+
+
+def _guarded(name: str) -> bool:
+    return bool(_GUARDED_ENV.fullmatch(name)) and not _HARMLESS_ENV.fullmatch(name)
+
+
+def _as_env(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

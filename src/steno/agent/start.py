@@ -1,0 +1,331 @@
+"""Puts an agent together from what surrounds it: settings, memory, tools, rules, hooks, servers."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from steno.agent.calls import Caller, Consent
+from steno.agent.compact import Compactor
+from steno.agent.conversation import Conversation
+from steno.agent.definitions import Definition, discover_definitions
+from steno.agent.events import Event, Noticed
+from steno.agent.hooks import Hooks, Scene
+from steno.agent.loop import Agent, Course, Model
+from steno.agent.mcp import Connections
+from steno.agent.mcp_servers import find_servers
+from steno.agent.memory import load_memory
+from steno.agent.meter import Limits, Meter, Price
+from steno.agent.prompt import BASE, system_prompt
+from steno.agent.recorder import Recorder
+from steno.agent.sessions import Work
+from steno.agent.settings import Settings, load_settings
+from steno.agent.skills import SkillTool, discover_skills, listing, take_loaded
+from steno.agent.styles import discover_styles, pick_style
+from steno.agent.subagents import AgentTool, Kind
+from steno.agent.toolbox import Toolbox
+from steno.errors import BadRequest
+from steno.format.paths import plan_path
+from steno.guard.decision import MODES, Decision, Mode
+from steno.guard.judge import Guard
+from steno.guard.rules import Layer, gather
+from steno.store.places import home_dir
+from steno.tools import shells
+from steno.tools.base import Around, Ask, Tool
+from steno.tools.names import file_tools
+from steno.tools.tasks import other_tools
+
+__all__ = ["DEFAULT_MODEL", "Options", "People", "Started", "start"]
+
+DEFAULT_MODEL: Final = "claude-opus-4-5-20251101"
+_MODELS: Final = {
+    "opus": DEFAULT_MODEL,
+    "sonnet": "claude-sonnet-4-5-20250929",
+    "haiku": "claude-haiku-4-5-20251001",
+}
+_SECRETS: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS")
+_NOT_BELOW: Final = frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"})
+"""What a sub-agent has no use for: nobody talks to it."""
+
+
+class Options(msgspec.Struct, kw_only=True):
+    """What the caller decides."""
+
+    cwd: str
+    config: str
+    env: Mapping[str, str]
+    trusted: bool = False
+    """Whether the project's own files may have an effect."""
+    model: str = ""
+    mode: str = ""
+    allowed: tuple[str, ...] = ()
+    disallowed: tuple[str, ...] = ()
+    tools: tuple[str, ...] | None = None
+    """The only tools there are; None for all."""
+    folders: tuple[str, ...] = ()
+    system: str = ""
+    """Another system prompt."""
+    more_system: str = ""
+    settings: str = ""
+    mcp_config: tuple[str, ...] = ()
+    strict_mcp: bool = False
+    agents: str = ""
+    limits: Limits = Limits()
+    max_tokens: int = 32_000
+    window: int | None = None
+    extra_tools: tuple[Any, ...] = ()
+
+
+class People(msgspec.Struct, kw_only=True):
+    """Who is there: to hear events, to be asked for consent, and about other things."""
+
+    emit: Callable[[Event], None]
+    consent: Consent | None = None
+    ask: Ask | None = None
+
+
+class Started(msgspec.Struct, kw_only=True, eq=False):
+    """An agent that is ready, and what has to be closed behind it."""
+
+    agent: Agent
+    settings: Settings
+    compactor: Compactor
+    hooks: Hooks
+    servers: Connections
+    agents: AgentTool
+    notes: tuple[str, ...] = ()
+
+    async def close(self, reason: str = "other") -> None:
+        """End everything that still runs, and let the session's file go."""
+        await self.agent.caller.gates("SessionEnd", {"reason": reason})
+        await self.agents.close()
+        await shells.close(self.agent.caller.around)
+        await self.hooks.close()
+        await self.servers.close()
+        self.agent.talk.recorder.close()
+
+
+def start(options: Options, work: Work, model: Model, people: People, price: Price) -> Started:
+    """Return an agent for a session. Servers connect in the background.
+
+    Raises:
+        BadRequest: a mode, a style or a tool is asked for that does not exist.
+    """
+    return _Making(options, work, model, people, price).done()
+
+
+class _Followed:
+    """A guard that follows the mode which the tools for planning ask for."""
+
+    def __init__(self, guard: Guard, around: Around) -> None:
+        self._guard = guard
+        self._around = around
+
+    def judge(self, tool: str, given: dict[str, Any], /, *, cwd: str) -> Decision:
+        """Say whether a call may be made."""
+        wanted = self._around.kept.get("mode")
+        if wanted in MODES and wanted != self._guard.mode:
+            self._guard = self._guard.with_mode(wanted)
+        return self._guard.judge(tool, given, cwd=cwd)
+
+
+class _Making:
+    """One agent in the making."""
+
+    def __init__(
+        self, options: Options, work: Work, model: Model, people: People, price: Price
+    ) -> None:
+        self.options = options
+        self.work = work
+        self.model = model
+        self.people = people
+        self.price = price
+        self.notes: list[str] = []
+        self.listing = ""
+        self.settings = load_settings(
+            options.cwd, trusted=options.trusted, flags=options.settings, env=options.env
+        )
+        self.notes += map(str, self.settings.notes)
+        self.guard = self._guard()
+        hooks = () if self.settings.disable_all_hooks else self.settings.hooks
+        self.hooks = Hooks(hooks, trusted=options.trusted)
+        found, notes = find_servers(
+            options.cwd,
+            self.settings,
+            trusted=options.trusted,
+            flags=options.mcp_config,
+            strict=options.strict_mcp,
+            env=options.env,
+        )
+        self.notes += map(str, notes)
+        self.servers = Connections(found, cwd=options.cwd, env=self._environment())
+        self.definitions, notes = discover_definitions(
+            options.cwd, trusted=options.trusted, flags=options.agents, env=options.env
+        )
+        self.notes += map(str, notes)
+
+    def done(self) -> Started:
+        """Return what has become of it."""
+        work = self.work
+        around = self._around()
+        agents = self._agent_tool(self.people.emit, 0)
+        tools = self._toolbox(agents)
+        self.servers.start()
+        agent = self._agent(work.talk, tools, around, self._system(), self._model())
+        around.notify = lambda words: agent.inbox.append((words, True))
+        compactor = Compactor(window=self.options.window, automatic=self.settings.auto_compact)
+        agent.fit = compactor
+        for words in (*self.notes, *self.guard.rules.problems):
+            self.people.emit(Noticed(words, "warning"))
+        return Started(
+            agent=agent,
+            settings=self.settings,
+            compactor=compactor,
+            hooks=self.hooks,
+            servers=self.servers,
+            agents=agents,
+            notes=tuple(self.notes),
+        )
+
+    # Parts
+
+    def _agent(
+        self, talk: Conversation, tools: Toolbox, around: Around, system: list[str], model: str
+    ) -> Agent:
+        caller = Caller(
+            tools=tools,
+            around=around,
+            guard=_Followed(self.guard, around),
+            emit=self.people.emit,
+            gates=self.hooks.gates(lambda: self._scene(talk.recorder, around)),
+            said=lambda: [each.text for each in take_loaded(around)],
+        )
+        if self.people.consent is not None:
+            caller.consent = self.people.consent
+        around.progress = caller.grow
+        meter = Meter(self.options.limits, price=self.price, clock=_clock)
+        course = Course(
+            model=model,
+            max_tokens=self.options.max_tokens,
+            system=system_prompt(system, cwd=around.cwd),
+        )
+        agent = Agent(self.model, talk, caller, course, meter)
+        around.kept["ask_model"] = agent.consult
+        return agent
+
+    def _guard(self) -> Guard:
+        options, permissions = self.options, self.settings.permissions
+        mode = options.mode or permissions.default_mode or "default"
+        if mode not in MODES:
+            raise BadRequest(f"there is no permission mode {mode!r}", hint=f"one of {MODES}")
+        if mode == "bypassPermissions" and permissions.bypass_disabled:
+            raise BadRequest("the settings of this machine forbid bypassPermissions")
+        layers = [
+            Layer(allow=options.allowed, deny=options.disallowed),
+            Layer(
+                allow=tuple(rule.text for rule in permissions.allow),
+                ask=tuple(rule.text for rule in permissions.ask),
+                deny=tuple(rule.text for rule in permissions.deny),
+            ),
+        ]
+        home = home_dir(options.env)
+        rules = gather(layers, root=options.cwd, cwd=options.cwd, home=home)
+        more = (*options.folders, *(rule.text for rule in permissions.directories))
+        folders = (options.cwd, *(os.path.join(options.cwd, os.path.expanduser(f)) for f in more))
+        chosen: Mode = mode
+        return Guard(rules, chosen, options.cwd, folders)
+
+    def _toolbox(self, agents: AgentTool) -> Toolbox:
+        skills, notes = discover_skills(
+            self.options.cwd, trusted=self.options.trusted, env=self.options.env
+        )
+        self.notes += map(str, notes)
+        self.listing = listing(skills)
+        tools: list[Tool] = [*file_tools(), *other_tools(), agents, *self.options.extra_tools]
+        if skills:
+            tools.append(SkillTool(skills))
+        box = Toolbox(tools, more=self.servers.tools)
+        wanted = self.options.tools
+        return box if wanted is None else box.only(wanted.__contains__)
+
+    def _agent_tool(self, emit: Callable[[Event], None], depth: int) -> AgentTool:
+        kinds = tuple(
+            Kind(each.name, each.description, each.origin == "built-in")
+            for each in self.definitions
+        )
+
+        def spawn(agent_id: str, kind: str, model: str, around: Around) -> Agent:
+            return self._sub_agent(agent_id, kind, model, around, depth + 1)
+
+        return AgentTool(spawn, kinds, emit, depth=depth)
+
+    def _sub_agent(self, agent_id: str, kind: str, model: str, around: Around, depth: int) -> Agent:
+        definition = next(each for each in self.definitions if each.name == kind)
+        own = self.work.talk.recorder
+        path = os.path.join(own.folder, "subagents", f"agent-{agent_id}.jsonl")
+        place = msgspec.structs.replace(own.compose.place, cwd=around.cwd, agent_id=agent_id)
+        recorder = Recorder(path, place)
+        inner = self._around()
+        inner.cwd = around.cwd
+        tools = self._tools_for(definition, depth)
+        asked = model or ("" if definition.model == "inherit" else definition.model)
+        named = _MODELS.get(asked, asked) or self._model()
+        return self._agent(Conversation(recorder), tools, inner, [definition.prompt], named)
+
+    def _tools_for(self, definition: Definition, depth: int) -> Toolbox:
+        inner = self._agent_tool(self.people.emit, depth)
+        box = Toolbox([*file_tools(), *other_tools(), inner], more=self.servers.tools)
+        return box.only(lambda name: name not in _NOT_BELOW and definition.may_use(name))
+
+    def _around(self) -> Around:
+        session = self.work.id
+        around = Around(
+            cwd=self.options.cwd,
+            project=self.options.cwd,
+            session_id=session,
+            folder=self.work.talk.recorder.folder,
+            env=self._environment(),
+            ask=self.people.ask,
+        )
+        around.kept["tasks_folder"] = os.path.join(self.options.config, "tasks", session)
+        around.kept["plan_file"] = os.path.join(self.options.config, plan_path(session))
+        return around
+
+    def _environment(self) -> dict[str, str]:
+        """Return what programs see: without the key, which is nobody's business."""
+        env = {**self.options.env, **self.settings.env}
+        return {name: value for name, value in env.items() if name not in _SECRETS}
+
+    def _scene(self, recorder: Recorder, around: Around) -> Scene:
+        return Scene(
+            session_id=self.work.id,
+            transcript_path=recorder.path,
+            cwd=around.cwd,
+            project=self.options.cwd,
+            permission_mode=self.guard.mode,
+            env=self._environment(),
+        )
+
+    def _model(self) -> str:
+        asked = self.options.model or self.work.model or self.settings.model
+        return _MODELS.get(asked, asked) or DEFAULT_MODEL
+
+    def _system(self) -> list[str]:
+        options = self.options
+        memory = load_memory(options.cwd, trusted=options.trusted, env=options.env)
+        self.notes += map(str, memory.notes)
+        styles, notes = discover_styles(options.cwd, trusted=options.trusted, env=options.env)
+        self.notes += map(str, notes)
+        style = pick_style(styles, self.settings.output_style)
+        if style is None:
+            self.notes.append(f"there is no output style {self.settings.output_style!r}")
+        base = BASE if style is None or style.keeps_coding else ""
+        words = style.prompt if style is not None else ""
+        return [options.system or base, words, self.listing, memory.text, options.more_system]
+
+
+def _clock() -> float:
+    import time
+
+    return time.monotonic()

@@ -1,0 +1,197 @@
+"""Sub-agents: an agent given a task of its own, in a file of its own, by a call of the `Agent` tool.
+
+A sub-agent sees nothing but its task, and its caller nothing but its last words. Its totals stand
+on the result of the call. One in the background answers at once, and tells when it is done.
+"""
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from steno.agent import events
+from steno.agent.loop import Agent
+from steno.format.encode import encode
+from steno.tools.base import Around, Outcome, Spec, ToolFailure
+
+__all__ = ["AgentTool", "Kind", "Spawn", "new_agent_id"]
+
+_HEX: Final = 17
+_MOST_DEPTH: Final = 5
+_MODE: Final = 0o600
+_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "description": {"type": "string", "description": "The task in three to five words"},
+        "prompt": {"type": "string", "description": "The whole task; nothing else is known there"},
+        "subagent_type": {"type": "string", "description": "Which kind of agent"},
+        "model": {"type": "string", "description": "Another model than its own"},
+        "run_in_background": {"type": "boolean", "description": "Go on without waiting for it"},
+    },
+    "required": ["description", "prompt"],
+}
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A kind of sub-agent that can be asked for."""
+
+    name: str
+    description: str
+    is_built_in: bool = True
+
+
+class Spawn(Protocol):
+    """Makes the agent for a task."""
+
+    def __call__(self, agent_id: str, kind: str, model: str, around: Around) -> Agent:
+        """Return an agent of that kind that writes its own file; raises for an unknown kind."""
+        ...
+
+
+def new_agent_id() -> str:
+    """Return a new name for a sub-agent."""
+    return secrets.token_hex(_HEX)[:_HEX]
+
+
+class AgentTool:
+    """The tool that gives a task to another agent."""
+
+    def __init__(
+        self,
+        spawn: Spawn,
+        kinds: tuple[Kind, ...],
+        emit: Callable[[events.Event], None],
+        *,
+        depth: int = 0,
+    ) -> None:
+        self._spawn = spawn
+        self._kinds = {kind.name: kind for kind in kinds}
+        self._emit = emit
+        self._depth = depth
+        self._running: set[asyncio.Task[None]] = set()
+
+    @property
+    def spec(self) -> Spec:
+        """What it says of itself."""
+        kinds = "\n".join(f"- {each.name}: {each.description}" for each in self._kinds.values())
+        return Spec(
+            name="Agent",
+            aliases=("Task",),
+            description=(
+                "Give a task of its own to another agent, which works alone and tells you its "
+                f"result. It sees only the prompt. Kinds (subagent_type):\n{kinds}"
+            ),
+            schema=_SCHEMA,
+            reads_only=True,  # so that several of one response work side by side
+        )
+
+    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+        """Let an agent do the task."""
+        kind = str(given.get("subagent_type") or next(iter(self._kinds)))
+        if kind not in self._kinds:
+            raise ToolFailure(f"There is no agent {kind!r}. There are: {', '.join(self._kinds)}.")
+        if self._depth >= _MOST_DEPTH:
+            raise ToolFailure(f"Agents may call agents {_MOST_DEPTH} deep; this one is as deep.")
+        agent_id = new_agent_id()
+        agent = self._spawn(agent_id, kind, str(given.get("model") or ""), around)
+        task = _Task(agent, agent_id, kind, given, call)
+        self._write_meta(task)
+        agent.caller.emit = lambda event: self._pass_on(task, event)
+        if not given.get("run_in_background"):
+            return await task.work()
+        work = asyncio.create_task(self._in_background(task, around))
+        self._running.add(work)
+        work.add_done_callback(self._running.discard)
+        return task.launched()
+
+    async def close(self) -> None:
+        """End what still runs in the background."""
+        for work in list(self._running):
+            work.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _in_background(self, task: "_Task", around: Around) -> None:
+        outcome = await task.work()
+        said = outcome.content if isinstance(outcome.content, str) else _words(outcome.content)
+        around.notify(
+            f"<task-notification>\nAgent {task.agent_id} ({task.description}) is done.\n{said}\n"
+            "</task-notification>"
+        )
+
+    def _pass_on(self, task: "_Task", event: events.Event) -> None:
+        if isinstance(event, events.ToolEnded):
+            task.tool_uses += 1
+        self._emit(events.Within(task.call, event))
+
+    def _write_meta(self, task: "_Task") -> None:
+        kind = self._kinds[task.kind]
+        meta = {
+            "agentType": kind.name,
+            "isBuiltIn": kind.is_built_in,
+            "description": task.description,
+            "toolUseId": task.call,
+            "spawnDepth": self._depth + 1,
+        }
+        path = f"{os.path.splitext(task.agent.talk.recorder.path)[0]}.meta.json"
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE)
+        with os.fdopen(file, "wb") as written:
+            written.write(encode(meta))
+
+
+class _Task:
+    """One task that an agent works on."""
+
+    def __init__(
+        self, agent: Agent, agent_id: str, kind: str, given: dict[str, Any], call: str
+    ) -> None:
+        self.agent = agent
+        self.agent_id = agent_id
+        self.kind = kind
+        self.call = call
+        self.description = str(given["description"])
+        self.prompt = str(given["prompt"])
+        self.tool_uses = 0
+
+    async def work(self) -> Outcome:
+        """Do it; return what the caller reads of it."""
+        began = time.monotonic()
+        try:
+            ended = await self.agent.turn(self.prompt)
+        finally:
+            self.agent.talk.recorder.close()
+        content = [{"type": "text", "text": ended.text or f"(ended: {ended.reason})"}]
+        detail = {
+            "status": "completed" if ended.reason in ("done", "empty") else ended.reason,
+            "prompt": self.prompt,
+            "agentId": self.agent_id,
+            "content": content,
+            "totalDurationMs": round((time.monotonic() - began) * 1000),
+            "totalTokens": sum(ended.usage.values()),
+            "totalToolUseCount": self.tool_uses,
+            "usage": ended.usage,
+        }
+        return Outcome(content, detail, is_error=ended.reason == "error")
+
+    def launched(self) -> Outcome:
+        """Return what the caller reads while it works."""
+        words = f"Agent {self.agent_id} works in the background; you will be told when it is done."
+        detail = {
+            "isAsync": True,
+            "status": "async_launched",
+            "agentId": self.agent_id,
+            "description": self.description,
+            "resolvedModel": self.agent.course.model,
+            "prompt": self.prompt,
+            "outputFile": self.agent.talk.recorder.path,
+            "canReadOutputFile": True,
+        }
+        return Outcome(words, detail)
+
+
+def _words(content: list[dict[str, Any]]) -> str:
+    return "\n".join(str(block.get("text", "")) for block in content)

@@ -1,0 +1,323 @@
+"""`steno chat`: an agent over your own files, without a screen so far (`-p`)."""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from steno.cli.happenings import lines_of
+from steno.cli.screen import Screen, harmless, write_bytes
+from steno.errors import BadRequest, NotFound
+from steno.format.encode import encode
+from steno.safe.terminal import clean
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from steno.agent.headless import Output
+    from steno.agent.run import Shape
+    from steno.agent.sessions import Work
+    from steno.agent.start import Options
+    from steno.model.wire import Block
+
+__all__ = ["command"]
+
+_MICRO: Final = 1_000_000
+_MODES: Final = ("default", "plan", "acceptEdits", "bypassPermissions", "dontAsk")
+
+
+class Asked(msgspec.Struct):
+    """The options of one call."""
+
+    words: tuple[str, ...] = ()
+    print_only: bool = False
+    output_format: "Output" = "text"
+    input_format: str = "text"
+    partial: bool = False
+    json_schema: str = ""
+    resume: str = ""
+    go_on: bool = False
+    fork: bool = False
+    session_id: str = ""
+    model: str = ""
+    mode: str = ""
+    skip_permissions: bool = False
+    allowed: tuple[str, ...] = ()
+    disallowed: tuple[str, ...] = ()
+    tools: str | None = None
+    folders: tuple[str, ...] = ()
+    system: str = ""
+    more_system: str = ""
+    settings: str = ""
+    mcp_config: tuple[str, ...] = ()
+    strict_mcp: bool = False
+    agents: str = ""
+    max_turns: int | None = None
+    budget: float | None = None
+    trust: bool = False
+    demo: bool = False
+
+
+@click.command("chat", short_help="Let an agent work on your files (-p: without a screen).")
+@click.argument("words", metavar="PROMPT", nargs=-1)
+@click.option("-p", "--print", "print_only", is_flag=True, help="Answer and leave; no screen.")
+@click.option(
+    "--output-format",
+    type=click.Choice(["text", "json", "stream-json"]),
+    default="text",
+    help="With -p: the answer, one JSON object, or a line of JSON per event.",
+)
+@click.option(
+    "--input-format",
+    type=click.Choice(["text", "stream-json"]),
+    default="text",
+    help="With -p: words, or a line of JSON per message.",
+)
+@click.option(
+    "--include-partial-messages", "partial", is_flag=True, help="Events as text comes in."
+)
+@click.option("--json-schema", metavar="SCHEMA", default="", help="The shape of the answer.")
+@click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with the newest session here.")
+@click.option("-r", "--resume", metavar="SESSION", default="", help="Go on with a session.")
+@click.option("--fork-session", "fork", is_flag=True, help="With the two above: in a new session.")
+@click.option("--session-id", metavar="UUID", default="", help="The id of a new session.")
+@click.option("--model", metavar="MODEL", default="", help="A model, or opus, sonnet, haiku.")
+@click.option(
+    "--permission-mode",
+    "mode",
+    type=click.Choice(_MODES),
+    default=None,
+    help="What is allowed without asking.",
+)
+@click.option(
+    "--dangerously-skip-permissions", "skip_permissions", is_flag=True, help="Ask about nothing."
+)
+@click.option(
+    "--allowedTools",
+    "--allowed-tools",
+    "allowed",
+    multiple=True,
+    metavar="RULE",
+    help="Allow this, as in `Bash(make:*)`.",
+)
+@click.option(
+    "--disallowedTools",
+    "--disallowed-tools",
+    "disallowed",
+    multiple=True,
+    metavar="RULE",
+    help="Never allow this.",
+)
+@click.option("--tools", metavar="NAMES", default=None, help="The only tools there are.")
+@click.option("--add-dir", "folders", multiple=True, metavar="DIR", help="One more working folder.")
+@click.option("--system-prompt", "system", metavar="WORDS", default="", help="In place of ours.")
+@click.option(
+    "--append-system-prompt", "more_system", metavar="WORDS", default="", help="Behind ours."
+)
+@click.option("--settings", metavar="FILE|JSON", default="", help="Settings for this run.")
+@click.option("--mcp-config", multiple=True, metavar="FILE|JSON", help="Servers for this run.")
+@click.option("--strict-mcp-config", "strict_mcp", is_flag=True, help="Only those.")
+@click.option("--agents", metavar="JSON", default="", help="Kinds of sub-agents for this run.")
+@click.option("--max-turns", type=click.IntRange(1), default=None, help="Requests at most.")
+@click.option("--max-budget-usd", "budget", type=float, default=None, help="Dollars at most.")
+@click.option("--demo", is_flag=True, help="A small task with real tools and a scripted model.")
+@click.option("--trust", is_flag=True, help="Let this folder's own settings have an effect.")
+def command(**asked: Any) -> None:
+    """Let an agent work on the files of this folder.
+
+    It talks to the API that ANTHROPIC_BASE_URL names, with ANTHROPIC_API_KEY or
+    ANTHROPIC_AUTH_TOKEN, and writes a session that Claude Code resumes. Flags and formats are those
+    of Claude Code. Nobody is there to be asked: what is not allowed is not done.
+    """
+    asked["mode"] = asked["mode"] or ""
+    sys.exit(_run(Asked(**asked)))
+
+
+def _run(asked: Asked) -> int:
+    if asked.demo:
+        return _demo()
+    if not asked.print_only:
+        raise BadRequest("there is no screen yet", hint="steno chat -p PROMPT answers and leaves")
+    import asyncio
+
+    from steno.agent.headless import Printer
+    from steno.agent.meter import Limits
+    from steno.agent.run import run
+    from steno.model.client import Api
+    from steno.model.endpoint import Endpoint
+    from steno.report.prices import Prices
+    from steno.report.spent import spending
+
+    prompt = _prompt(asked) if asked.input_format == "text" else ""
+    endpoint = Endpoint.from_environment(os.environ)
+    budget = round(asked.budget * _MICRO) if asked.budget is not None else None
+    options = _options(asked)
+    options.limits = Limits(requests=asked.max_turns, cost=budget)
+    work = _work(asked, options)
+    printer = Printer(asked.output_format, work.id, _write, partial=asked.partial)
+    shape = _shape(asked.json_schema)
+
+    async def together() -> int:
+        async with Api(endpoint) as api:
+            said = _prompts(prompt, asked.input_format)
+            return await run(
+                options, work, api, said, printer, price=spending(Prices()), shape=shape
+            )
+
+    return asyncio.run(together())
+
+
+def _demo() -> int:
+    """Show a small task from beginning to end; only its folder and its session stay."""
+    import asyncio
+    import tempfile
+
+    from steno.agent.demo import PROMPT, lay_out, script
+    from steno.agent.sessions import new
+    from steno.agent.start import Options, People, start
+    from steno.model.client import Api
+    from steno.model.endpoint import Endpoint
+    from steno.model.server.app import Server
+
+    above = tempfile.mkdtemp(prefix="steno-demo-")
+    folder, config = os.path.join(above, "project"), os.path.join(above, "config")
+    os.mkdir(folder)
+    lay_out(folder)
+    options = Options(cwd=folder, config=config, env=dict(os.environ), mode="acceptEdits")
+    options.allowed = (f"Bash({sys.executable} -m unittest:*)",)
+    work = new(config, folder)
+    screen = Screen()
+
+    async def together() -> None:
+        async with Server(script(folder)) as server, _demo_api(server.url) as api:
+            people = People(emit=lambda event: screen.lines(lines_of(event, screen.width)))
+            started = start(options, work, api, people, lambda _model, _usage: 0)
+            await started.agent.turn(PROMPT)
+            await started.close()
+
+    def _demo_api(url: str) -> Api:
+        return Api(Endpoint(url, api_key="none-needed"))
+
+    asyncio.run(together())
+    screen.next_steps([f"steno show {work.talk.recorder.path}", f"cat {folder}/temperature.py"])
+    return 0
+
+
+def _options(asked: Asked) -> "Options":
+    from steno.agent.start import Options
+    from steno.guard.trust import is_trusted, trust
+    from steno.store.places import config_dir
+
+    cwd = os.getcwd()
+    if asked.trust:
+        trust(cwd)
+    names = asked.tools
+    return Options(
+        cwd=cwd,
+        config=config_dir(),
+        env=dict(os.environ),
+        trusted=is_trusted(cwd),
+        model=asked.model,
+        mode="bypassPermissions" if asked.skip_permissions else asked.mode,
+        allowed=_rules(asked.allowed),
+        disallowed=_rules(asked.disallowed),
+        tools=tuple(names.replace(",", " ").split()) if names is not None else None,
+        folders=asked.folders,
+        system=asked.system,
+        more_system=asked.more_system,
+        settings=asked.settings,
+        mcp_config=asked.mcp_config,
+        strict_mcp=asked.strict_mcp,
+        agents=asked.agents,
+    )
+
+
+def _rules(given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return rules one by one: several may stand in one argument, apart by commas or spaces."""
+    found: list[str] = []
+    for text in given:
+        start = depth = 0
+        for at, letter in enumerate(f"{text},"):
+            depth += (letter == "(") - (letter == ")")
+            if letter in ", " and depth <= 0:
+                found.append(text[start:at].strip())
+                start = at + 1
+    return tuple(rule for rule in found if rule)
+
+
+def _prompt(asked: Asked) -> str:
+    """Return the prompt: the words of the call, and what is piped in."""
+    piped = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
+    prompt = "\n\n".join(part for part in (" ".join(asked.words), piped.strip("\n")) if part)
+    if not prompt.strip():
+        raise BadRequest("there is nothing to say", hint='steno chat -p "What is in here?"')
+    return prompt
+
+
+async def _prompts(prompt: str, form: str) -> "AsyncIterator[str | list[Block]]":
+    if form == "text":
+        yield prompt
+        return
+    import asyncio
+
+    from steno.agent.run import lines_of_prompts
+
+    while line := await asyncio.to_thread(sys.stdin.readline):
+        said = lines_of_prompts(line)
+        if said is not None:
+            yield said
+
+
+def _shape(schema: str) -> "Shape | None":
+    if not schema:
+        return None
+    from steno.agent.run import Shape
+
+    try:
+        shape = msgspec.json.decode(schema, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        raise BadRequest("the schema is no JSON object", hint="see --json-schema") from None
+    return Shape(shape)
+
+
+def _work(asked: Asked, options: "Options") -> "Work":
+    """Return the session to work in."""
+    from steno.agent.sessions import fork, go_on, new
+    from steno.store.library import find
+
+    if not asked.resume and not asked.go_on:
+        if asked.fork:
+            raise BadRequest("--fork-session needs a session", hint="add --continue or --resume")
+        return new(options.config, options.cwd, session_id=asked.session_id)
+    path = find(asked.resume, cwd=options.cwd).path if asked.resume else _newest(options)
+    if asked.fork:
+        return fork(options.config, path, options.cwd, session_id=asked.session_id)
+    return go_on(path, options.cwd)
+
+
+def _newest(options: "Options") -> str:
+    """Return the newest session of this folder."""
+    from steno.format.paths import slug
+
+    folder = os.path.join(options.config, "projects", slug(os.path.realpath(options.cwd)))
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
+    except OSError:
+        names = []
+    paths = [os.path.join(folder, name) for name in names if not name.startswith("agent-")]
+    if not paths:
+        raise NotFound("no session of this folder to go on with", hint="leave --continue out")
+    return max(paths, key=os.path.getmtime)
+
+
+def _write(said: str | dict[str, Any]) -> None:
+    """Print an answer, or a line of JSON; words of a model never reach a terminal raw."""
+    if isinstance(said, str):
+        shown = clean(said, newlines=True) if sys.stdout.isatty() else said
+        data = shown.encode("utf-8", "replace")
+    else:
+        data = harmless(encode(said))
+    write_bytes(data + b"\n")
+    sys.stdout.flush()

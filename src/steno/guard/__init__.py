@@ -1,0 +1,1 @@
+"""What an agent may do: rules, shell commands, paths, trust, the sandbox."""

@@ -1,0 +1,317 @@
+"""Whether a shell command may run: every simple command in it must be allowed on its own."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from steno.guard.decision import Decision, Mode
+from steno.guard.files import Files
+from steno.guard.moves import Folders, folders_of
+from steno.guard.paths import Place, holds_protected, is_inside, why_protected
+from steno.guard.readers import READ_ONLY
+from steno.guard.readonly import read_by, repository_of
+from steno.guard.rules import Kind, Rule, Rules
+from steno.guard.shell import Reading, read_script
+from steno.guard.switches import RUNNERS
+from steno.guard.words import GAP, HOLE, Command, Word, harmless, harmless_before, literal
+from steno.guard.wrappers import base_name
+
+__all__ = ["Commands"]
+
+# What accepting edits means for commands: letters of the options that may be given.
+_EDITORS: Final[Mapping[str, str]] = {
+    "mkdir": "pv",
+    "touch": "acm",
+    "rm": "rRfivd",
+    "rmdir": "pv",
+    "cp": "fnvpuT",
+    "mv": "fnvuT",
+}
+_TAKES_TWO: Final = frozenset({"cp", "mv"})
+# Their words are only words.
+_TALKERS: Final = frozenset(name for name, plain in READ_ONLY.items() if plain.operands == "text")
+
+
+class Commands(msgspec.Struct, frozen=True):
+    """Judges shell commands."""
+
+    rules: Rules
+    mode: Mode
+    folders: tuple[str, ...]
+    files: Files
+    read_only: frozenset[str] | None = None
+    """The programs that may run because they only read; None for all that are known here."""
+
+    def judge(self, script: str, cwd: str) -> Decision:
+        """Say whether a script may run in a folder."""
+        reading = read_script(script)
+        where = folders_of(reading, cwd)
+        denied = self._forbidden("deny", reading, script) or self._files_denied(reading, where)
+        if denied is not None and denied.verdict == "deny":
+            return denied
+        asked = self._forbidden("ask", reading, script) or denied
+        if asked is not None:
+            return Decision("ask", asked.reason, asked.rule)
+        free = self._free()
+        if reading.trouble:
+            narrow = [*self.rules.about("deny", "Bash"), *self.files.rules.about("deny", "Read")]
+            narrow += self.files.rules.about("deny", "Edit")
+            if free is not None and not narrow:
+                return self._guarded(reading, where) or free
+            return Decision("ask", f"the command is not understood: {reading.trouble}")
+        if not tuple(reading.every()):
+            return Decision("ask", "there is no command in it")
+        return self._each(reading, where, free)
+
+    def unallowed(self, script: str, cwd: str) -> list[Command]:
+        """Return the commands that nothing allows, for rules to be offered."""
+        reading = read_script(script)
+        where = folders_of(reading, cwd)
+        if reading.trouble:
+            return []
+        return [each for each in reading.commands if self._why_not(each, where)]
+
+    def _each(self, reading: Reading, where: Folders, free: Decision | None) -> Decision:
+        refused = self._guarded(reading, where)
+        if refused is not None:
+            return refused
+        if free is not None:
+            sealed = [each for each in reading.every() if each.sealed and not _is_known(each)]
+            if sealed and self.rules.about("deny", "Bash"):
+                return Decision("ask", f"a rule may forbid what it runs: {sealed[0].sealed}")
+            return free
+        moved = [each for each in reading.every() if base_name(each.program) == "mv"]
+        for command in reading.commands:
+            why = self._why_not(command, where)
+            if why:
+                return Decision("ask", why)
+        if moved and len(reading.commands) > 1 and not all(map(self._rule, reading.commands)):
+            return Decision("ask", "files are moved, so later names may stand for other files")
+        rules = {found.text for each in reading.commands if (found := self._rule(each))}
+        if rules:
+            named = ", ".join(sorted(rules))
+            return Decision("allow", f"the rules allow it: {named}", min(rules))
+        return Decision(
+            "allow",
+            "it only reads, inside the working folders"
+            if self.mode != "acceptEdits"
+            else "it stays inside the working folders",
+        )
+
+    # Rules
+
+    def _free(self) -> Decision | None:
+        """Return the decision when every command is allowed that nothing forbids."""
+        if self.mode == "bypassPermissions":
+            return Decision("allow", "permissions are bypassed")
+        bare = next((rule for rule in self.rules.about("allow", "Bash") if rule.is_bare), None)
+        if bare is None or self.mode == "plan":
+            return None
+        return Decision("allow", f"the rule {bare.text} allows it", bare.text)
+
+    def _forbidden(self, kind: Kind, reading: Reading, script: str) -> Decision | None:
+        """Return what rules that forbid say; a rule that may fit asks."""
+        perhaps: Decision | None = None
+        for rule in self.rules.about(kind, "Bash"):
+            if rule.command is None:
+                return Decision(kind, f"the rule {rule.text} {_SAYS[kind]}", rule.text)
+            if rule.command.covers(script):
+                return Decision(kind, f"the rule {rule.text} {_SAYS[kind]}", rule.text)
+            for command in reading.every():
+                texts = tuple(_spellings(command))
+                if any(map(rule.command.covers, texts)):
+                    return Decision(kind, f"the rule {rule.text} {_SAYS[kind]}", rule.text)
+                if perhaps is None and any(map(rule.command.may_cover, texts)):
+                    reason = f"the rule {rule.text} may be about it; its words are not known yet"
+                    perhaps = Decision("ask", reason, rule.text)
+        return perhaps
+
+    def _rule(self, command: Command) -> Rule | None:
+        """Return the rule that allows a command, and what hides in it where it names that."""
+        if self.mode == "plan":
+            return None
+        plain = all(harmless_before(each.name) for each in command.assignments)
+        text = command.text if plain else command.set_text
+        skipped = 0 if plain else len(command.assignments)
+        found: Rule | None = None
+        for rule in self.rules.about("allow", "Bash"):
+            if rule.command is None or not command.words or not rule.command.covers(text):
+                continue
+            if rule.command.named - skipped > command.reach:
+                return rule
+            if rule.command.named > 0 and not command.sealed:
+                found = rule
+        return found
+
+    def _why_not(self, command: Command, where: Folders) -> str:
+        """Say why a command is not allowed; empty when it is."""
+        shown = command.set_text.replace(GAP, " ").replace(HOLE, "…")
+        if not command.words:
+            odd = next((each.name for each in command.assignments if not harmless(each.name)), "")
+            return f"it sets {odd}, which changes what other commands do" if odd else ""
+        rule = self._rule(command)
+        if rule is not None and rule.command is not None and rule.command.named > command.reach:
+            return ""
+        if command.sealed:
+            return f"nobody can say what `{shown}` runs: {command.sealed}"
+        plain = all(harmless_before(each.name) for each in command.assignments)
+        ready = (
+            rule is not None
+            or (plain and (command.transparent or self._reads(command, where)))
+            or (plain and self._edits(command, where))
+        )
+        if not ready:
+            return f"no rule allows `{shown}`"
+        for inner in command.inner:
+            why = self._why_not(inner, where)
+            if why:
+                return why
+        return ""
+
+    # Files
+
+    def _files_denied(self, reading: Reading, where: Folders) -> Decision | None:
+        """Hold the words of commands against rules that forbid files."""
+        tools = [tool for tool in ("Read", "Edit") if self.rules.about("deny", tool)]
+        if not tools:
+            return None
+        perhaps: Decision | None = None
+        for command in reading.every():
+            if command.program in _TALKERS or not command.words:
+                continue
+            for word in _path_words(command):
+                places = where.places(word)
+                if places is None:
+                    perhaps = Decision("ask", "a rule that forbids files may be about it")
+                    continue
+                for place in places:
+                    for rule in filter(None, (self.files.is_denied(place, each) for each in tools)):
+                        if not rule.is_bare:
+                            return Decision("deny", f"the rule {rule.text} forbids it", rule.text)
+        return perhaps
+
+    def _guarded(self, reading: Reading, where: Folders) -> Decision | None:
+        """Return what the files that commands are given have to say."""
+        files = self.files
+        if self._free() is not None:
+            # Whatever is not forbidden or protected is allowed then.
+            files = msgspec.structs.replace(files, mode="bypassPermissions")
+        for command in reading.every():
+            refused = self._redirected(command, where, files) or self._protected(command, where)
+            if refused is not None:
+                return refused
+        return None
+
+    def _redirected(self, command: Command, where: Folders, files: Files) -> Decision | None:
+        for each in command.redirections:
+            places = where.places(each.target)
+            if places is None and files.mode == "bypassPermissions" and not files.forbids():
+                continue
+            if places is None:
+                return Decision("ask", "a file that it uses is not known before it runs")
+            for place in places:
+                if place.path in {"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin"}:
+                    continue
+                said = files.write(place) if each.writes else files.read(place)
+                if said.verdict != "allow":
+                    return said
+        return None
+
+    def _protected(self, command: Command, where: Folders) -> Decision | None:
+        """Ask where a command that does more than read is given a protected place."""
+        if command.program in _TALKERS or read_by(command) is not None:
+            return None
+        for word in _path_words(command):
+            for place in where.places(word) or ():
+                protected = why_protected(place)
+                if protected:
+                    reason = f"{place.path} is not changed without asking: {protected}"
+                    return Decision("ask", reason)
+        return None
+
+    def _reads(self, command: Command, where: Folders) -> bool:
+        """Whether a command only reads, and only what may be read."""
+        if self.read_only is not None and command.program not in self.read_only:
+            return False
+        if command.program == "cd":
+            return not where.lost and all(
+                is_inside(Place.of(folder), self.folders) for folder in where.all
+            )
+        reads = read_by(command)
+        if reads is None:
+            return False
+        if reads.deep and self.files.hides_some():
+            return False
+        if command.program == "git" and len(set(map(repository_of, where.all))) != 1:
+            return False
+        if command.program == "git" and repository_of(where.all[0]) == "?":
+            return False
+        if where.lost and command.program not in _TALKERS and not reads.paths:
+            return False
+        for word in reads.paths:
+            places = where.places(word)
+            if places is None or any(self.files.read(p).verdict != "allow" for p in places):
+                return False
+        return True
+
+    def _edits(self, command: Command, where: Folders) -> bool:
+        """Whether a command only makes, moves or removes files that may be edited."""
+        letters = _EDITORS.get(command.program)
+        if self.mode != "acceptEdits" or letters is None or command.inner:
+            return False
+        options = [word for word in command.words[1:] if word.text.startswith("-")]
+        if any(set(word.text[1:]) - set(letters) for word in options):
+            return False
+        targets = [word for word in command.words[1:] if word not in options]
+        if command.program in _TAKES_TWO and len(targets) > 1:
+            name = targets[0].text.rstrip("/").rsplit("/", 1)[-1]
+            targets.append(Word(f"{targets[-1].text}/{name}", tilde=targets[-1].tilde))
+        return bool(targets) and all(self._may_edit(word, command, where) for word in targets)
+
+    def _may_edit(self, word: Word, command: Command, where: Folders) -> bool:
+        places = where.places(word)
+        if places is None:
+            return False
+        for place in places:
+            if self.files.write(place).verdict != "allow" or not is_inside(place, self.folders):
+                return False
+            if command.program in {"rm", "rmdir", "mv"} and (
+                holds_protected(place, self.folders) or os.path.islink(place.path)
+            ):
+                return False
+        return True
+
+
+_SAYS: Final[Mapping[Kind, str]] = {"deny": "forbids it", "ask": "asks", "allow": "allows it"}
+
+
+def _is_known(command: Command) -> bool:
+    """Whether a program runs only what is its own: its code, its subcommands."""
+    return base_name(command.program) in RUNNERS
+
+
+def _spellings(command: Command) -> Iterator[str]:
+    """Yield the texts under which a rule that forbids may know a command."""
+    if not command.words:
+        return
+    named = msgspec.structs.replace(
+        command, words=(literal(base_name(command.program)), *command.words[1:])
+    )
+    for each in (command, named):
+        for text in (each.text, each.set_text):
+            yield text
+            yield text.replace(GAP, " ")
+
+
+def _path_words(command: Command) -> Iterator[Word]:
+    """Yield the words of a command that may be paths, and parts of options that may be."""
+    for word in command.words[1:]:
+        yield word
+        _, given, value = word.text.partition("=")
+        if given and value:
+            yield Word(value, splits=word.splits)
+        if re.match(r"-[^-].", word.text):
+            yield Word(word.text[2:], splits=word.splits)

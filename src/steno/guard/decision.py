@@ -1,0 +1,23 @@
+"""What the guard says of a tool call."""
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+__all__ = ["MODES", "Decision", "Mode", "Verdict"]
+
+Mode: TypeAlias = Literal["default", "plan", "acceptEdits", "bypassPermissions", "dontAsk"]
+MODES: tuple[Mode, ...] = ("default", "plan", "acceptEdits", "bypassPermissions", "dontAsk")
+Verdict: TypeAlias = Literal["allow", "ask", "deny"]
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """Whether a call may be made, and why."""
+
+    verdict: Verdict
+    reason: str
+    """In plain words, for the person who is asked and the model that is refused."""
+    rule: str = ""
+    """The rule that decided, as it is written in the settings; empty when none did."""
+    offers: tuple[str, ...] = ()
+    """For `ask`: rules that would allow this and its like, the narrowest first."""

@@ -1,0 +1,218 @@
+"""The guard: says of every tool call whether it may be made.
+
+guard = Guard(gather(layers, root=…, cwd=…, home=…), "default", cwd, (cwd,))
+guard.judge("Bash", {"command": "git status && rm -rf x"}, cwd=cwd)   # ask, and why
+
+Rules that deny come before rules that ask, and those before rules that allow. What is not
+understood asks. Calls of `Bash` are read as bash reads them, so they must be run by bash.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from steno.errors import BadRequest
+from steno.guard.commands import Commands
+from steno.guard.decision import MODES, Decision, Mode
+from steno.guard.files import Files
+from steno.guard.offers import offers_for_command, offers_for_path
+from steno.guard.paths import Place
+from steno.guard.rules import EDITS, READS, Layer, Rule, Rules, gather, tool_of
+from steno.guard.words import names
+from steno.store.places import home_dir
+
+__all__ = ["Guard"]
+
+# Tools that do nothing by themselves, or whose own calls are judged one by one.
+_FREE: Final = names(
+    "Agent Skill TodoWrite TaskCreate TaskGet TaskList TaskUpdate TaskOutput TaskStop BashOutput"
+    " KillShell KillBash AgentOutput AskUserQuestion EnterPlanMode ExitPlanMode ToolSearch"
+    " ListAgents StructuredOutput"
+)
+_NAMED_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "Agent": ("subagent_type", "agent_type"),
+    "Skill": ("skill", "command", "name"),
+}
+_PATHS: Final = ("file_path", "notebook_path", "path")
+
+
+class Guard:
+    """Judges tool calls by rules, mode and place."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        mode: Mode,
+        cwd: str,
+        folders: Iterable[str],
+        read_only_commands: Iterable[str] | None = None,
+    ) -> None:
+        """Take the rules, the mode, the project's folder and all working folders.
+
+        Raises:
+            BadRequest: there is no such mode, or a folder is not absolute.
+        """
+        self.rules = rules
+        self.mode: Mode = mode
+        self.cwd = cwd
+        self.folders = tuple(dict.fromkeys(folders))
+        self._only = None if read_only_commands is None else frozenset(read_only_commands)
+        if mode not in MODES:
+            raise BadRequest(f"there is no permission mode {mode!r}", hint=f"one of {MODES}")
+        if not all(map(os.path.isabs, (cwd, *self.folders))):
+            raise BadRequest("working folders must be absolute")
+        self._files = Files(rules, mode, self.folders)
+        self._commands = Commands(rules, mode, self.folders, self._files, self._only)
+
+    def judge(self, tool_name: str, given: dict[str, Any], *, cwd: str) -> Decision:
+        """Say whether a tool may be called with what it is given, in a folder."""
+        tool = tool_of(tool_name)
+        said = self.says(tool, given, cwd)
+        if said.verdict != "ask":
+            return said
+        if self.mode == "dontAsk":
+            return Decision("deny", f"{said.reason}; in this mode nobody is asked", said.rule)
+        if said.rule:
+            return said
+        return Decision("ask", said.reason, offers=tuple(self._offers(tool, given, cwd)))
+
+    def may_read(self, path: str, *, cwd: str) -> bool:
+        """Whether a file may be shown that a search has come upon."""
+        return self._files.read(Place.of(path, cwd)).verdict == "allow"
+
+    def with_mode(self, mode: Mode) -> "Guard":
+        """Return the same guard in another mode."""
+        return Guard(self.rules, mode, self.cwd, self.folders, self._only)
+
+    def with_rules(self, *allow: str) -> "Guard":
+        """Return the same guard with more rules that allow."""
+        added = gather([Layer(allow=allow)], root=self.cwd, cwd=self.cwd, home=home_dir())
+        rules = Rules(
+            (*self.rules.allow, *added.allow),
+            self.rules.ask,
+            self.rules.deny,
+            (*self.rules.problems, *added.problems),
+        )
+        return Guard(rules, self.mode, self.cwd, self.folders, self._only)
+
+    # Tools
+
+    def says(self, tool: str, given: dict[str, Any], cwd: str) -> Decision:
+        """Judge without offers, and before the mode has made a refusal of a question."""
+        if tool == "Bash":
+            command = given.get("command")
+            if not isinstance(command, str):
+                return Decision("ask", "there is no command in it")
+            return self._commands.judge(command, cwd)
+        if tool in EDITS:
+            if not _path(given):
+                return Decision("ask", "it does not say which file it changes")
+            # All that are given are judged: which one counts is for the tool to say.
+            return _worst(self._files.write(Place.of(each, cwd), tool) for each in _paths(given))
+        if tool in READS:
+            return self._read(tool, given, cwd)
+        if tool == "WebFetch":
+            host = _host(given.get("url"))
+            return self._named(tool, host, f"it fetches {host or 'an address that is unclear'}")
+        name = next(
+            (str(given[key]) for key in _NAMED_BY.get(tool, ()) if isinstance(given.get(key), str)),
+            "",
+        )
+        return self._named(
+            tool, name.removeprefix("/"), "" if tool in _FREE else f"it calls {tool}"
+        )
+
+    def _read(self, tool: str, given: dict[str, Any], cwd: str) -> Decision:
+        path = _path(given)
+        if not path and tool == "Read":
+            return Decision("ask", "it does not say which file it reads")
+        given_paths = _paths(given) or ["."]
+        said = _worst(self._files.read(Place.of(each, cwd), tool) for each in given_paths)
+        pattern = given.get("pattern")
+        if said.verdict != "allow" or tool != "Glob" or not isinstance(pattern, str):
+            return said
+        fixed = re.split(r"[*?\[{]", pattern, maxsplit=1)[0]
+        if ".." in pattern[len(fixed) :].split("/") or pattern.startswith("~"):
+            return Decision("ask", "its pattern may lead out of the working folders")
+        start = fixed if fixed == pattern else fixed[: fixed.rfind("/") + 1]
+        return self._files.read(Place.of(start or ".", os.path.join(cwd, path)), tool)
+
+    def _named(self, tool: str, name: str, ask: str) -> Decision:
+        """Judge by name alone; without words to ask with, it is allowed."""
+        below = tool == "WebFetch"
+        for rule in self.rules.about("deny", tool):
+            if rule.fits_name(name, below=below):
+                return Decision("deny", f"the rule {rule.text} forbids it", rule.text)
+        for rule in self.rules.about("ask", tool):
+            if rule.fits_name(name, below=below):
+                return Decision("ask", f"the rule {rule.text} asks", rule.text)
+        for rule in self.rules.about("allow", tool):
+            if self._allows(rule, name):
+                return Decision("allow", f"the rule {rule.text} allows it", rule.text)
+        if self.mode == "bypassPermissions":
+            return Decision("allow", "permissions are bypassed")
+        return Decision("ask", ask) if ask else Decision("allow", "it changes nothing by itself")
+
+    @staticmethod
+    def _allows(rule: Rule, name: str) -> bool:
+        return bool(name or not rule.name) and rule.fits_name(name)
+
+    # Offers
+
+    def _offers(self, tool: str, given: dict[str, Any], cwd: str) -> Iterator[str]:
+        """Yield the rules under which this very call would be allowed."""
+        for offer in dict.fromkeys(self._candidates(tool, given, cwd)):
+            if self.with_rules(offer).says(tool, given, cwd).verdict == "allow":
+                yield offer
+
+    def _candidates(self, tool: str, given: dict[str, Any], cwd: str) -> Iterator[str]:
+        if tool == "Bash":
+            script = given.get("command")
+            left = self._commands.unallowed(script, cwd) if isinstance(script, str) else []
+            for command in left[:1]:
+                inner = command
+                while inner.transparent and inner.inner:
+                    inner = inner.inner[0]
+                yield from offers_for_command(inner)
+        elif tool in EDITS | READS:
+            yield from offers_for_path(Place.of(_path(given) or ".", cwd), tool, self.cwd)
+        elif tool == "WebFetch":
+            host = _host(given.get("url"))
+            if host:
+                yield f"WebFetch(domain:{host})"
+        elif tool.startswith("mcp__") and re.fullmatch(r"[\w-]+", tool):
+            yield tool
+            yield tool[: tool.index("__", len("mcp__"))] if "__" in tool[len("mcp__") :] else tool
+        elif tool not in _FREE and re.fullmatch(r"\w+", tool):
+            yield tool
+
+
+def _path(given: dict[str, Any]) -> str:
+    return next(iter(_paths(given)), "")
+
+
+def _paths(given: dict[str, Any]) -> list[str]:
+    found = (given.get(key) for key in _PATHS)
+    return [path for path in found if isinstance(path, str) and path]
+
+
+def _worst(said: Iterable[Decision]) -> Decision:
+    order = {"deny": 0, "ask": 1, "allow": 2}
+    return min(said, key=lambda each: order[each.verdict])
+
+
+def _host(url: object) -> str:
+    """Return the host that an address leads to; nothing where readers of it could disagree."""
+    if not isinstance(url, str) or re.search(r"[\\\s\x00-\x1f\x7f@]", url):
+        return ""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return ""
+    if parts.scheme not in {"http", "https"} or not re.fullmatch(r"[a-z0-9.:-]+", host):
+        return ""
+    return host.rstrip(".")

@@ -1,0 +1,235 @@
+"""Commands that only read: which of their options can neither write nor run anything.
+
+An option that is not listed is not known to be harmless, and long options count only in full.
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Final
+
+import msgspec
+
+from steno.guard.readers import FIND, FIND_PATHS, GIT, READ_ONLY, Plain
+from steno.guard.words import Command, Word, harmless, literal
+
+__all__ = ["Reads", "read_by", "repository_of"]
+
+
+class Reads(msgspec.Struct, frozen=True):
+    """What a command reads."""
+
+    paths: tuple[Word, ...] = ()
+    deep: bool = False
+    """Whether it reads what is in files it was not given by name."""
+
+
+def read_by(command: Command) -> Reads | None:
+    """Return what a command reads; None when it is not known only to read."""
+    if not command.words or command.inner or command.sealed:
+        return None
+    name = command.program
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(command.words)
+    plain = READ_ONLY.get(name)
+    return _plain(command.words[1:], plain) if plain is not None else None
+
+
+def _plain(words: tuple[Word, ...], plain: Plain) -> Reads | None:
+    """Hold words against what a program may be given."""
+    if plain.operands == "text" and not plain.short and not plain.valued and not plain.long:
+        return Reads()
+    operands: list[Word] = []
+    deep = plain.deep == "*"
+    has_pattern = False
+    rest = iter(words)
+    for word in rest:
+        if word.splits or not word.literal:
+            return None
+        if word.text == "--":
+            operands += rest
+            break
+        if not word.text.startswith("-") or word.text == "-":
+            operands.append(word)
+            continue
+        taken = _option(word.text, plain)
+        if taken is None:
+            return None
+        deep = deep or _is_deep(word.text, plain)
+        has_pattern = (
+            has_pattern or re.match(r"-[^-]*e|--regexp|--files|--type-list", word.text) is not None
+        )
+        if taken:
+            value = next(rest, None)
+            if value is None or value.splits or not value.literal:
+                return None
+    return _operands(operands, plain, deep=deep, has_pattern=has_pattern)
+
+
+def _operands(operands: list[Word], plain: Plain, *, deep: bool, has_pattern: bool) -> Reads | None:
+    if any(word.splits or not word.literal for word in operands) or len(operands) > plain.most:
+        return None
+    if plain.operands == "none":
+        return Reads() if not operands else None
+    if plain.operands == "text":
+        return Reads()
+    if plain.operands == "pattern" and not has_pattern:
+        operands = operands[1:]
+    return Reads(tuple(word for word in operands if word.text != "-"), deep)
+
+
+def _option(text: str, plain: Plain) -> bool | None:
+    """Return whether an option takes the next word; None when it is not listed."""
+    if text.startswith("--"):
+        name, given, _ = text.partition("=")
+        if name in plain.long_valued.split():
+            return not given
+        return False if name in plain.long.split() else None
+    if plain.numbers and re.fullmatch(r"-[0-9]+", text):
+        return False
+    for at, letter in enumerate(text[1:], 2):
+        if letter in plain.valued:
+            return not text[at:]
+        if letter not in plain.short:
+            return None
+    return False
+
+
+def _is_deep(text: str, plain: Plain) -> bool:
+    if text.startswith("--"):
+        return text[2:].partition("=")[0] in plain.deep.split()
+    return any(letter in plain.deep.split() for letter in text[1:])
+
+
+def _find(words: tuple[Word, ...]) -> Reads | None:
+    paths: list[Word] = []
+    tests = False
+    after = ""
+    for word in words[1:]:
+        if word.splits or not word.literal:
+            return None
+        text = word.text
+        tests = tests or text.startswith("-") or text in {"(", "!"}
+        if text.startswith("-") and text not in FIND and not re.fullmatch(r"-[0-9]+.*", text):
+            return None
+        if after in FIND_PATHS or not tests:
+            paths.append(word)
+        after = text
+    return Reads(tuple(paths))
+
+
+def _git(words: tuple[Word, ...]) -> Reads | None:
+    """`git` with a subcommand that reads; options before it only where they change nothing."""
+    rest = list(words[1:])
+    paths: list[Word] = [literal(".")]
+    while rest and rest[0].text.startswith("-"):
+        option = rest.pop(0).text
+        if option == "-C" and rest and rest[0].literal and not rest[0].splits:
+            paths.append(rest.pop(0))
+        elif option not in {"--no-pager", "--no-optional-locks", "--version"}:
+            return None
+    if not rest:
+        return Reads()
+    if not rest[0].literal or rest[0].splits:
+        return None
+    name, given = rest[0].text, tuple(rest[1:])
+    if (name, *(word.text for word in given)) in {
+        ("stash", "list"),
+        ("worktree", "list"),
+        ("reflog",),
+    }:
+        return Reads(tuple(paths))
+    plain = GIT.get(name)
+    found = _plain(given, plain) if plain is not None else None
+    if found is None:
+        return None
+    shows = name in {"diff", "log", "show", "blame", "cat-file"}
+    return Reads((*paths, *found.paths), deep=shows)
+
+
+def _sed(words: tuple[Word, ...]) -> Reads | None:
+    """`sed -n 1,5p file`."""
+    given = words[1:]
+    if any(word.splits or not word.literal for word in given):
+        return None
+    match [word.text for word in given]:
+        case ["-n", script, *_] if re.fullmatch(r"[0-9]+(?:,(?:[0-9]+|\$))?p", script):
+            files = given[2:]
+            return Reads(files) if not any(f.text.startswith("-") for f in files) else None
+        case _:
+            return None
+
+
+def _read(words: tuple[Word, ...]) -> Reads | None:
+    for word in words[1:]:
+        if word.splits or not word.literal:
+            return None
+        if word.text != "-r" and not (re.fullmatch(r"\w+", word.text) and harmless(word.text)):
+            return None
+    return Reads()
+
+
+def _declared(words: tuple[Word, ...]) -> Reads | None:
+    for word in words[1:]:
+        name, given, _ = word.text.partition("=")
+        if not harmless(name) or (not given and words[0].text != "unset" and not word.literal):
+            return None
+    return Reads()
+
+
+def _jq(words: tuple[Word, ...]) -> Reads | None:
+    found = _plain(words[1:], READ_ONLY["jq"])
+    texts = " ".join(word.text for word in words[1:])
+    # A filter may read the environment and files of its own.
+    return (
+        found if not re.search(r"\benv\b|ENV|import|include|input_|getpath|\$__", texts) else None
+    )
+
+
+def _date(words: tuple[Word, ...]) -> Reads | None:
+    # Anything but a format would set the clock.
+    formats = [word for word in words[1:] if not word.text.startswith("-")]
+    known = all(
+        word.text.startswith("+") or before.text in {"-d", "--date"}
+        for before, word in pairwise(words)
+        if word in formats
+    )
+    return _plain(words[1:], READ_ONLY["date"]) if known else None
+
+
+def _test(words: tuple[Word, ...]) -> Reads | None:
+    if any(word.splits or not word.literal for word in words):
+        return None
+    known = re.compile(r"-[fderwxszLhn]|-nt|-ot|-ef|-eq|-ne|-lt|-le|-gt|-ge|!|=|==|!=|[^-].*|")
+    return Reads() if all(known.fullmatch(word.text) for word in words[1:]) else None
+
+
+_SPECIAL: Final[Mapping[str, Callable[[tuple[Word, ...]], Reads | None]]] = {
+    "find": _find,
+    "git": _git,
+    "sed": _sed,
+    "read": _read,
+    "export": _declared,
+    "local": _declared,
+    "readonly": _declared,
+    "unset": _declared,
+    "jq": _jq,
+    "date": _date,
+    "test": _test,
+}
+
+
+def repository_of(folder: str) -> str:
+    """Return the folder whose `.git` git would use; `?` when it might be one made to look so."""
+    at = os.path.realpath(folder)
+    while True:
+        if os.path.lexists(os.path.join(at, ".git")):
+            return at
+        if all(os.path.lexists(os.path.join(at, name)) for name in ("HEAD", "objects", "refs")):
+            return "?"
+        above = os.path.dirname(at)
+        if above == at:
+            return ""
+        at = above

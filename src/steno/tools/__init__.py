@@ -1,0 +1,1 @@
+"""The tools an agent may use: one file each, one protocol (`base`)."""

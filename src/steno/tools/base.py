@@ -1,0 +1,88 @@
+"""The one protocol of all tools: what a tool says of itself, what it gets, what it gives back."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from steno.errors import StenoError
+
+__all__ = ["Answer", "Around", "Ask", "Outcome", "Spec", "Tool", "ToolFailure"]
+
+Answer: TypeAlias = dict[str, Any]
+Ask: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[Answer | None]]
+"""Asks the user something (`kind`, `what`); None when nobody is there to answer."""
+
+
+class ToolFailure(StenoError):
+    """A call that failed in a way the model should read about: its message is the result."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a call came to."""
+
+    content: str | list[dict[str, Any]]
+    """What the model reads: words, or blocks of text and images."""
+    detail: Any = None
+    """What the session keeps beside it (`toolUseResult`), in the shape Claude Code gives it."""
+    is_error: bool = False
+
+
+class Spec(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool says of itself."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    """The JSON schema of its input."""
+    reads_only: bool = False
+    """Whether a call changes nothing: such calls of one response run side by side."""
+    aliases: tuple[str, ...] = ()
+    """Names that other versions of the client have for it."""
+
+    def wire(self) -> dict[str, Any]:
+        """Return it as the API wants it."""
+        return {"name": self.name, "description": self.description, "input_schema": self.schema}
+
+
+class Tool(Protocol):
+    """A tool: a spec, and a call."""
+
+    @property
+    def spec(self) -> Spec:
+        """What it says of itself."""
+        ...
+
+    async def run(self, given: dict[str, Any], around: "Around", call: str) -> Outcome:
+        """Do it; `call` is the id of the call.
+
+        `ToolFailure` becomes an error that the model reads; a cancel ends it at once.
+        """
+        ...
+
+
+class Around(msgspec.Struct, kw_only=True, eq=False):
+    """What a call finds around it: where it works, what was read before, whom it may ask.
+
+    One per conversation; a sub-agent has its own. Tools keep what must outlive a call in `kept`,
+    under their own name.
+    """
+
+    cwd: str
+    """The working directory; `Bash` moves it."""
+    project: str
+    """The directory that the session was started in."""
+    session_id: str
+    folder: str
+    """The session's own folder, for what is too big to record (`tool-results/`)."""
+    env: dict[str, str]
+    ask: Ask | None = None
+    before_change: Callable[[str], None] = lambda _path: None
+    """Called with the absolute path of a file right before it is changed."""
+    progress: Callable[[str, str], None] = lambda _call, _text: None
+    """Called with a call's id and a piece of output while a long call runs."""
+    notify: Callable[[str], None] = lambda _words: None
+    """Called with words that the model should read at its next turn: a task has ended."""
+    seen: dict[str, tuple[int, int]] = {}
+    """The files that were read or written here: path → (mtime in ns, size) at that moment."""
+    kept: dict[str, Any] = {}

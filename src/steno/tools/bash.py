@@ -1,0 +1,292 @@
+"""Bash: runs commands, and looks after those that run in the background."""
+
+import asyncio
+import os
+from typing import Any, Final
+
+import msgspec
+
+from steno.tools.base import Around, Outcome, Spec, ToolFailure
+from steno.tools.inputs import taken
+from steno.tools.output import LIMIT, Capture, harmless, persisted, save
+from steno.tools.processes import Shell, exit_code, start
+from steno.tools.shells import Task, of
+
+__all__ = ["Bash", "TaskOutput", "TaskStop"]
+
+USUAL: Final = 120_000
+MOST: Final = 600_000
+_SECOND: Final = 1000
+_USUAL_WAIT: Final = 30_000
+_NOTHING: Final = "(no output)"
+
+
+class _Command(msgspec.Struct, frozen=True):
+    command: str
+    timeout: float = USUAL
+    description: str = ""
+    run_in_background: bool = False
+
+
+class _Run:
+    """A command in the foreground, and what it has printed."""
+
+    def __init__(self, around: Around, call: str) -> None:
+        self.out, self.err = Capture(), Capture()
+        self._around = around
+        self._call = call
+
+    def take(self, stream: str, data: bytes) -> None:
+        """Keep a piece, and show it to whoever watches."""
+        text = (self.out if stream == "stdout" else self.err).take(data)
+        if text:
+            self._around.progress(self._call, text)
+
+    def finish(self) -> None:
+        """Bring out what was held back."""
+        for capture in (self.out, self.err):
+            capture.take(b"", last=True)
+
+    def close(self) -> None:
+        """Let go of what was printed."""
+        self.out.close()
+        self.err.close()
+
+    async def outcome(self, first: str, *, interrupted: bool) -> Outcome:
+        """Return what the call came to; `first` is said before the output, of a failure."""
+        out, err = (capture.text.rstrip("\n") for capture in (self.out, self.err))
+        joined = "\n".join(filter(None, (out, err)))
+        detail: dict[str, Any] = {
+            "stdout": out[:LIMIT],
+            "stderr": err[: max(LIMIT - len(out), 0)],
+            "interrupted": interrupted,
+            "isImage": False,
+            "noOutputExpected": False,
+        }
+        if self.out.length + self.err.length > LIMIT:
+            path, size = await asyncio.to_thread(self._save)
+            joined = persisted(joined, path, size)
+            detail |= {"persistedOutputPath": path, "persistedOutputSize": size}
+        if not first:
+            return Outcome(joined or _NOTHING, detail)
+        said = "\n".join(filter(None, (first, joined)))
+        return Outcome(said, detail if interrupted else f"Error: {said}", is_error=True)
+
+    def _save(self) -> tuple[str, int]:
+        pieces = (piece for each in (self.out, self.err) for piece in each.pieces())
+        return save(self._around, self._call, pieces)
+
+
+class Bash:
+    """Runs a command with bash."""
+
+    spec = Spec(
+        name="Bash",
+        description=(
+            "Runs a command with bash and returns what it prints.\n\n"
+            "- The working directory stays from call to call; variables, functions and options do "
+            "not. Use absolute paths rather than `cd` where you can.\n"
+            "- There is no input: a command that asks for something gets the end of the file.\n"
+            "- Quote paths that have spaces. Join commands with `&&` where one needs the other; "
+            "make several calls where they are independent.\n"
+            "- To read, search or change files, use the tools made for it rather than cat, grep, "
+            "find or sed.\n"
+            f"- A command is ended after {USUAL} ms, or after `timeout`, at most {MOST} ms.\n"
+            f"- Output of more than {LIMIT} characters is saved to a file, and you get its "
+            "beginning.\n"
+            "- For servers, watchers and long work set `run_in_background`: you are told when it "
+            "ends, so do not wait with `sleep`."
+        ),
+        schema={
+            "type": "object",
+            "properties": {
+                "command": {"type": "string", "description": "The command to run"},
+                "timeout": {
+                    "type": "number",
+                    "description": f"Milliseconds until it is ended, at most {MOST}",
+                },
+                "description": {
+                    "type": "string",
+                    "description": "What the command does, in a few plain words",
+                },
+                "run_in_background": {
+                    "type": "boolean",
+                    "description": "Go on at once while the command runs",
+                },
+            },
+            "required": ["command"],
+            "additionalProperties": False,
+        },
+    )
+
+    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+        """Run it."""
+        asked = taken(given, _Command)
+        if not asked.command.strip():
+            raise ToolFailure("The command is empty.")
+        if not asked.timeout > 0:
+            raise ToolFailure("The timeout must be more than 0 milliseconds.")
+        if asked.run_in_background:
+            return await _in_background(asked, around, call)
+        run = _Run(around, call)
+        try:
+            return await self._foreground(run, asked, around)
+        finally:
+            run.close()
+
+    async def _foreground(self, run: _Run, asked: _Command, around: Around) -> Outcome:
+        shell = await start(asked.command, around, run.take)
+        seconds = min(asked.timeout, MOST) / _SECOND
+        try:
+            code = await asyncio.wait_for(shell.wait(), seconds)
+        except TimeoutError:
+            await shell.end()
+            run.finish()
+            return await run.outcome(f"Command timed out after {seconds:g}s", interrupted=True)
+        except asyncio.CancelledError:
+            await shell.end()
+            raise
+        of(around).keep(shell)
+        await asyncio.to_thread(_move, around, shell)
+        run.finish()
+        first = f"Exit code {exit_code(code)}" if code else ""
+        return await run.outcome(first, interrupted=False)
+
+
+def _move(around: Around, shell: Shell) -> None:
+    """Go where the command went; a link that leads to the same place stays as it was said."""
+    there = shell.moved_to
+    if there and os.path.isdir(there) and os.path.realpath(around.cwd) != there:
+        around.cwd = there
+
+
+async def _in_background(asked: _Command, around: Around, call: str) -> Outcome:
+    shell = await of(around).background(asked.command, asked.description, around, call)
+    detail = {
+        "stdout": "",
+        "stderr": "",
+        "interrupted": False,
+        "isImage": False,
+        "noOutputExpected": False,
+        "backgroundTaskId": shell.id,
+    }
+    said = (
+        f"Command running in background with ID: {shell.id}. "
+        f"Output is being written to: {shell.log.path}. You will be told when it ends; "
+        "read that file, or use TaskOutput, to see what it has printed so far."
+    )
+    return Outcome(said, detail)
+
+
+# Looking after them
+
+
+class _Output(msgspec.Struct, frozen=True):
+    task_id: str = ""
+    bash_id: str = ""
+    shell_id: str = ""
+    block: bool = True
+    timeout: float = _USUAL_WAIT
+
+
+def _find(around: Around, *names: str) -> Task:
+    name = next(filter(None, names), "")
+    if not name:
+        raise ToolFailure("The input does not fit this tool: it needs a `task_id`.")
+    task = of(around).tasks.get(name)
+    if task is None:
+        raise ToolFailure(f"No task found with ID: {harmless(name)}")
+    return task
+
+
+class TaskOutput:
+    """Reads what a background task has printed since the last time."""
+
+    spec = Spec(
+        name="TaskOutput",
+        description=(
+            "Returns what a background task has printed since you last asked, its status and, "
+            "when it has ended, its exit code. Waits for its end unless `block` is false."
+        ),
+        schema={
+            "type": "object",
+            "properties": {
+                "task_id": {"type": "string", "description": "The id of the task"},
+                "block": {"type": "boolean", "description": "Wait for its end; true if not given"},
+                "timeout": {
+                    "type": "number",
+                    "description": f"Milliseconds to wait at most: {_USUAL_WAIT} if not given, "
+                    f"never more than {MOST}",
+                },
+            },
+            "required": ["task_id"],
+        },
+        reads_only=True,
+        aliases=("BashOutput",),
+    )
+
+    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+        """Read it."""
+        del call
+        asked = taken(given, _Output)
+        task = _find(around, asked.task_id, asked.bash_id)
+        # The older tool, with its own name for the id, never waited.
+        waits = asked.block and not asked.bash_id
+        if waits and task.status == "running":
+            await task.wait(max(min(asked.timeout, MOST), 0) / _SECOND)
+        running = task.status == "running"
+        retrieval = "success" if not running else "timeout" if waits else "not_ready"
+        output = task.read()
+        told = {
+            "task_id": task.id,
+            "task_type": task.kind,
+            "status": task.status,
+            "description": task.description,
+            "output": output,
+            "exitCode": task.exit_code,
+        }
+        parts = [
+            f"<retrieval_status>{retrieval}</retrieval_status>",
+            f"<task_id>{task.id}</task_id>",
+            f"<task_type>{task.kind}</task_type>",
+            f"<status>{task.status}</status>",
+        ]
+        if task.exit_code is not None:
+            parts.append(f"<exit_code>{task.exit_code}</exit_code>")
+        if output.strip():
+            parts.append(f"<output>\n{output.rstrip()}\n</output>")
+        return Outcome("\n\n".join(parts), {"retrieval_status": retrieval, "task": told})
+
+
+class TaskStop:
+    """Ends a background task."""
+
+    spec = Spec(
+        name="TaskStop",
+        description="Ends a background task, with every process it has started.",
+        schema={
+            "type": "object",
+            "properties": {
+                "task_id": {"type": "string", "description": "The id of the task"},
+                "shell_id": {"type": "string", "description": "An older name for the same"},
+            },
+        },
+        aliases=("KillShell",),
+    )
+
+    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+        """End it."""
+        del call
+        asked = taken(given, _Output)
+        task = _find(around, asked.task_id, asked.shell_id, asked.bash_id)
+        if task.status != "running":
+            raise ToolFailure(f"Task {task.id} is not running (status: {task.status})")
+        await task.stop()
+        name = harmless(task.description or task.command)
+        detail = {
+            "message": f"Successfully stopped task: {task.id} ({name})",
+            "task_id": task.id,
+            "task_type": task.kind,
+            "command": task.command,
+        }
+        return Outcome(msgspec.json.encode(detail).decode(), detail)

@@ -1,0 +1,120 @@
+"""Programs that the tools run, each with an end: for the time it takes and for how much it says."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, TypeAlias
+
+import msgspec
+
+from steno.tools.words import failed
+
+__all__ = ["FLAGS", "SECONDS", "Finder", "Ran", "ripgrep", "run_program", "run_self"]
+
+Finder: TypeAlias = Callable[[], str | None]
+"""Says where the program ripgrep is; None when it is not there."""
+FLAGS: Final = ("--no-config", "--no-messages", "--hidden", "--glob=!.git", "--color=never")
+"""What ripgrep is always told: nobody's settings count, and no file is left out for its dot."""
+SECONDS: Final = 20.0
+"""How long a program may take unless it is told otherwise."""
+_MOST_OUT: Final = 32 << 20
+_MOST_ERR: Final = 1 << 14
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """What a program said, and how it ended."""
+
+    code: int
+    out: bytes
+    err: str
+    is_late: bool = False
+    """It was ended for the time it took."""
+    is_cut: bool = False
+    """It was ended for saying too much."""
+
+
+def ripgrep() -> str | None:
+    """Return where ripgrep is: the one that was installed with steno, or any other."""
+    import shutil
+
+    beside = shutil.which("rg", path=os.path.dirname(sys.executable))
+    return beside or shutil.which("rg")
+
+
+async def run_self(module: str, *arguments: str, given: bytes, seconds: float = SECONDS) -> Ran:
+    """Run a module of steno in a process of its own, which can be ended whatever it does."""
+    env = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT") if name in os.environ}
+    env["PYTHONPATH"] = os.pathsep.join(sys.path)
+    env["PYTHONWARNINGS"] = "ignore"
+    command = [sys.executable, "-m", module, *arguments]
+    return await run_program(command, os.sep, env=env, given=given, seconds=seconds)
+
+
+async def run_program(
+    command: list[str],
+    folder: str,
+    *,
+    env: dict[str, str],
+    given: bytes = b"",
+    seconds: float = SECONDS,
+) -> Ran:
+    """Run a program to its end, or until it takes too long or says too much."""
+    pipe = asyncio.subprocess.PIPE
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=folder, env=env, stdin=pipe, stdout=pipe, stderr=pipe
+        )
+    except OSError as error:
+        raise failed("search", folder, error) from error
+    out, err = bytearray(), bytearray()
+    is_late = is_cut = False
+    try:
+        async with asyncio.timeout(seconds):
+            _, is_cut, _ = await asyncio.gather(
+                _feed(process, given),
+                _gather(process.stdout, out, _MOST_OUT, process.kill),
+                _gather(process.stderr, err, _MOST_ERR),
+            )
+            await process.wait()
+    except TimeoutError:
+        is_late = True
+    finally:
+        if process.returncode is None:
+            process.kill()
+            # Reads what is still in the pipes, so that they are closed.
+            await process.communicate()
+    return Ran(process.returncode or 0, bytes(out), err.decode("utf-8", "replace"), is_late, is_cut)
+
+
+async def _feed(process: asyncio.subprocess.Process, given: bytes) -> None:
+    pipe = process.stdin
+    if pipe is None:
+        return
+    try:
+        pipe.write(given)
+        await pipe.drain()
+    except (BrokenPipeError, ConnectionResetError):
+        return
+    finally:
+        pipe.close()
+
+
+async def _gather(
+    pipe: asyncio.StreamReader | None,
+    into: bytearray,
+    most: int,
+    end: Callable[[], None] | None = None,
+) -> bool:
+    """Take what comes out of a pipe; say whether it was too much, and end the program then."""
+    is_cut = False
+    while pipe is not None and (piece := await pipe.read(1 << 16)):
+        room = most - len(into)
+        into += piece[:room]
+        if len(piece) > room and not is_cut:
+            is_cut = True
+            if end is not None:
+                with suppress(ProcessLookupError):
+                    end()
+    return is_cut

@@ -1,0 +1,77 @@
+"""TodoWrite: the list of things to do that the model keeps for itself, written anew each time."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from steno.tools.base import Around, Outcome, Spec
+from steno.tools.inputs import taken
+
+__all__ = ["TodoWrite"]
+
+
+class _Todo(msgspec.Struct, frozen=True, rename="camel"):
+    content: str
+    status: Literal["pending", "in_progress", "completed"]
+    active_form: str = ""
+
+
+class _Todos(msgspec.Struct, frozen=True):
+    todos: list[_Todo]
+
+
+class TodoWrite:
+    """Writes the list of things to do; it is kept as `todos` beside the conversation."""
+
+    spec = Spec(
+        name="TodoWrite",
+        description=(
+            "Writes your list of things to do, in place of the one before. Use it for work of "
+            "three steps or more, so that you and the user see how far it is. Have one thing in "
+            "progress at a time, and mark it completed as soon as it really is."
+        ),
+        schema={
+            "type": "object",
+            "properties": {
+                "todos": {
+                    "type": "array",
+                    "description": "The whole list",
+                    "items": {
+                        "type": "object",
+                        "properties": {
+                            "content": {
+                                "type": "string",
+                                "minLength": 1,
+                                "description": "What is to be done: Run the tests",
+                            },
+                            "status": {
+                                "type": "string",
+                                "enum": ["pending", "in_progress", "completed"],
+                            },
+                            "activeForm": {
+                                "type": "string",
+                                "minLength": 1,
+                                "description": "The same while it is done: Running the tests",
+                            },
+                        },
+                        "required": ["content", "status", "activeForm"],
+                        "additionalProperties": False,
+                    },
+                }
+            },
+            "required": ["todos"],
+            "additionalProperties": False,
+        },
+    )
+
+    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+        """Write it."""
+        del call
+        todos = taken(given, _Todos).todos
+        new: list[dict[str, Any]] = msgspec.to_builtins(todos)
+        old = around.kept.get("todos", [])
+        # A list that is done is put away: the next one begins with nothing.
+        done = all(todo.status == "completed" for todo in todos)
+        around.kept["todos"] = [] if done else new
+        words = "The list was written. Keep it up to date, and go on with what is in progress."
+        return Outcome(words, {"oldTodos": old, "newTodos": new})

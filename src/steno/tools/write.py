@@ -1,0 +1,205 @@
+"""Write: makes a file, or puts a whole new text in the place of one that was read before."""
+
+import asyncio
+import os
+import stat
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from steno.tools.base import Around, Outcome, Spec, ToolFailure
+from steno.tools.inputs import taken
+from steno.tools.patch import structured_patch
+from steno.tools.texts import (
+    Form,
+    Text,
+    decode,
+    encode,
+    form_of,
+    load,
+    place,
+    remember,
+    stamp_of,
+)
+from steno.tools.words import failed, shown, spoken
+
+__all__ = ["CURRENT", "Draft", "Write", "save", "take_up"]
+
+CURRENT: Final = "what you know of it is current, so there is no need to read it again"
+_DESCRIPTION: Final = """\
+Writes a whole file, and makes its folders.
+
+- A file that exists must have been read with Read in this conversation, and must not have changed \
+since. Its encoding and line ends are kept.
+- To change a part of a file, use Edit: it is safer, and says less.
+"""
+_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "file_path": {
+            "type": "string",
+            "description": "The path of the file, absolute if possible",
+        },
+        "content": {"type": "string", "description": "The whole text of the file"},
+    },
+    "required": ["file_path", "content"],
+    "additionalProperties": False,
+}
+_NEW: Final = (
+    os.O_WRONLY
+    | os.O_CREAT
+    | os.O_EXCL
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A file that is about to be written: where it is and what is in it now."""
+
+    path: str
+    """As it was asked for."""
+    real: str
+    """Where it lies, with all links followed."""
+    status: os.stat_result | None
+    """None for a file that is to be made."""
+    text: Text | None
+    """None for what is no text."""
+
+    @property
+    def form(self) -> Form:
+        """How its text is written down."""
+        return self.text.form if self.text is not None else Form()
+
+
+def take_up(given: str, around: Around) -> Draft:
+    """Look at a file that is to be written.
+
+    Raises:
+        ToolFailure: it was not read before, has changed since, or is no file to write to.
+    """
+    path = place(given, around)
+    real = os.path.realpath(path)
+    try:
+        os.lstat(real)
+    except (FileNotFoundError, NotADirectoryError):
+        return Draft(path, real, None, Text("", Form()))
+    except OSError as error:
+        raise failed("write", path, error) from error
+    # A link is only left here where links lead in a circle.
+    data, status = load(real, around)
+    known = around.seen.get(real)
+    if known is None:
+        raise ToolFailure(f"{shown(path)} exists but was not read yet: read it first with Read")
+    if known != stamp_of(status):
+        raise ToolFailure(
+            f"{shown(path)} has changed since it was read, by the user or a program: read it again"
+        )
+    if not os.access(real, os.W_OK):
+        raise ToolFailure(f"{shown(path)} is read-only")
+    return Draft(path, real, status, decode(data, form_of(around, real, status)))
+
+
+async def save(draft: Draft, raw: str, form: Form, around: Around) -> None:
+    """Put a text in a file's place.
+
+    Raises:
+        ToolFailure: it cannot be written, or was changed this moment; nothing was changed then.
+    """
+    data = encode(raw, form, draft.path)
+    around.before_change(draft.real)
+    status = await asyncio.to_thread(_put, draft, data)
+    remember(around, draft.real, status, form)
+
+
+def _put(draft: Draft, data: bytes) -> os.stat_result:
+    """Write beside the file and exchange both, so that nobody ever sees half a file."""
+    folder = os.path.dirname(draft.real)
+    scratch = os.path.join(folder, f".{os.urandom(8).hex()}.steno-tmp")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        _fill(scratch, data, draft.status)
+        _refuse_changed(draft)
+        os.replace(scratch, draft.real)
+        return os.stat(draft.real)
+    except OSError as error:
+        raise failed("write", draft.path, error) from error
+    finally:
+        with suppress(OSError):
+            os.unlink(scratch)
+
+
+def _fill(scratch: str, data: bytes, like: os.stat_result | None) -> None:
+    descriptor = os.open(scratch, _NEW, 0o666 if like is None else 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        if like is not None:
+            _dress(scratch, like)
+        os.fsync(file.fileno())
+
+
+def _dress(scratch: str, like: os.stat_result) -> None:
+    """Give a file the owner and the mode of another; the owner only where the system lets us."""
+    chown = getattr(os, "chown", None)
+    made = os.stat(scratch)
+    if chown is not None and (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid):
+        with suppress(OSError):
+            chown(scratch, like.st_uid, like.st_gid)
+    os.chmod(scratch, stat.S_IMODE(like.st_mode))
+
+
+def _refuse_changed(draft: Draft) -> None:
+    try:
+        now = stamp_of(os.lstat(draft.real))
+    except FileNotFoundError:
+        now = None
+    before = None if draft.status is None else stamp_of(draft.status)
+    if now != before:
+        raise ToolFailure(f"{shown(draft.path)} was changed this very moment: read it again")
+
+
+class _Input(msgspec.Struct, forbid_unknown_fields=True):
+    file_path: str
+    content: str
+
+
+class Write:
+    """The tool."""
+
+    spec = Spec(name="Write", description=_DESCRIPTION, schema=_SCHEMA)
+
+    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+        """Write a file."""
+        del call
+        asked = taken(given, _Input)
+        draft = await asyncio.to_thread(take_up, asked.file_path, around)
+        before, form = draft.text, draft.form
+        content = asked.content.removeprefix("\ufeff") if form.bom else asked.content
+        if form.encoding == "latin-1" and not _fits(content, form):
+            # All of it is new, so nothing is lost when it is written in what can hold everything.
+            form = Form(newline=form.newline)
+        await save(draft, form.dress(content), form, around)
+        old = before.text if before is not None and draft.status is not None else None
+        detail: dict[str, Any] = {
+            "type": "create" if draft.status is None else "update",
+            "filePath": spoken(draft.path),
+            "content": asked.content,
+            "structuredPatch": [],
+            "originalFile": old,
+            "userModified": False,
+        }
+        if old is not None:
+            detail["structuredPatch"] = await asyncio.to_thread(structured_patch, old, content)
+        done = "Made" if draft.status is None else "Wrote"
+        return Outcome(f"{done} {shown(draft.path)}; {CURRENT}.", detail)
+
+
+def _fits(text: str, form: Form) -> bool:
+    try:
+        text.encode(form.encoding)
+    except UnicodeEncodeError:
+        return False
+    return True

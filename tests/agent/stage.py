@@ -1,0 +1,176 @@
+"""A stage for agents: the strict server with a script, the real client, a session in a folder."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from steno.agent.calls import Caller, Consent, Permission
+from steno.agent.conversation import Conversation
+from steno.agent.events import Ended, Event
+from steno.agent.gates import Gates, open_gates
+from steno.agent.loop import Agent, Course, Fitting
+from steno.agent.meter import Limits, Meter
+from steno.agent.sessions import Work, go_on, new
+from steno.agent.toolbox import Toolbox
+from steno.check.checkup import check
+from steno.format.source import BytesSource
+from steno.guard.decision import Decision
+from steno.model.client import Api
+from steno.model.endpoint import Endpoint
+from steno.model.server.app import Server
+from steno.model.server.minds import Mind
+from steno.model.wire import Block
+from steno.session.resume.replay import valid_messages
+from steno.session.transcript import load
+from steno.tools.base import Around, Outcome, Spec, Tool, ToolFailure
+
+MODEL = "claude-opus-4-5-20251101"
+
+
+class Says:
+    """A guard with one opinion."""
+
+    def __init__(self, verdict: Any = "allow") -> None:
+        self.decision = Decision(verdict, f"It is the rule to {verdict}.")
+
+    def judge(self, tool: str, given: dict[str, Any], *, cwd: str) -> Decision:
+        assert tool
+        assert cwd
+        assert given is not None
+        return self.decision
+
+
+class Does:
+    """A tool that does what a function does."""
+
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[dict[str, Any]], Awaitable[str]],
+        *,
+        reads_only: bool = False,
+    ) -> None:
+        self._work = work
+        self.spec = Spec(
+            name=name,
+            description=f"Does {name}.",
+            schema={"type": "object", "properties": {"what": {"type": "string"}}},
+            reads_only=reads_only,
+        )
+
+    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+        assert around.cwd
+        assert call
+        return Outcome(await self._work(given), {"ran": given})
+
+
+async def shout(given: dict[str, Any]) -> str:
+    return str(given.get("what", "")).upper()
+
+
+async def fail(given: dict[str, Any]) -> str:
+    raise ToolFailure(f"cannot do {given.get('what')}")
+
+
+class Stage:
+    """Everything an agent needs, for one test."""
+
+    def __init__(self, folder: Path, mind: Mind, **settings: Any) -> None:
+        self.config = str(folder / "config")
+        self.cwd = str(folder)
+        self.server = Server(mind, **settings)
+        self.events: list[Event] = []
+        self.tools: list[Tool] = [
+            Does("Shout", shout),
+            Does("Look", shout, reads_only=True),
+            Does("Fail", fail),
+        ]
+        self.guard = Says()
+        self.gates: Gates = open_gates
+        self.consent: Consent = self._agree
+        self.limits = Limits()
+        self.fit: Fitting | None = None
+        self.work: Work | None = None
+        self.asked: list[tuple[Block, Decision]] = []
+        self.pauses: list[float] = []
+
+    async def _agree(self, call: Block, decision: Decision) -> Permission:
+        self.asked.append((call, decision))
+        return Permission(granted=True)
+
+    async def _pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+    def agent(self, api: Api) -> Agent:
+        if self.work is None:
+            self.work = new(self.config, self.cwd)
+        talk = self.work.talk
+        around = Around(
+            cwd=self.cwd,
+            project=self.cwd,
+            session_id=self.work.id,
+            folder=talk.recorder.folder,
+            env={},
+        )
+        caller = Caller(
+            tools=Toolbox(self.tools),
+            around=around,
+            guard=self.guard,
+            emit=self.events.append,
+            gates=self.gates,
+            consent=self.consent,
+        )
+        meter = Meter(self.limits, price=lambda _model, _usage: 1000, clock=lambda: 0.0)
+        course = Course(model=MODEL, max_tokens=1000)
+        return Agent(api, talk, caller, course, meter, fit=self.fit)
+
+    def play(self, act: Callable[[Agent], Awaitable[Any]]) -> Any:
+        """Let something happen between an agent and the server."""
+
+        async def together() -> Any:
+            async with self.server, self.api() as api:
+                return await act(self.agent(api))
+
+        return asyncio.run(together())
+
+    def api(self) -> Api:
+        endpoint = Endpoint(self.server.url, api_key="canary-key")
+        return Api(endpoint, sleep=self._pause, random=lambda: 0.5)
+
+    def say(self, *prompts: str) -> list[Ended]:
+        """Say things in turn; return how each turn ended."""
+
+        async def talk(agent: Agent) -> list[Ended]:
+            return [await agent.turn(prompt) for prompt in prompts]
+
+        return self.play(talk)
+
+    def resume(self) -> None:
+        """Go on with the session as a new process would."""
+        assert self.work is not None
+        self.work.talk.recorder.close()
+        self.work = go_on(self.path, self.cwd)
+
+    @property
+    def path(self) -> str:
+        assert self.work is not None
+        return self.work.talk.recorder.path
+
+    @property
+    def data(self) -> bytes:
+        return Path(self.path).read_bytes()
+
+    @property
+    def talk(self) -> Conversation:
+        assert self.work is not None
+        return self.work.talk
+
+    def check(self, *, allowed: tuple[str, ...] = ()) -> None:
+        """Everything an agent promises about its file, whatever happened."""
+        assert list(self.server.refused) == []
+        evidence = check(BytesSource(self.data), name=Path(self.path).stem)
+        bad = [each for each in evidence.findings if each.severity != "info"]
+        assert [(each.id, each.message) for each in bad if each.id not in allowed] == []
+        assert valid_messages(load(BytesSource(self.data))) == self.talk.messages()
+        assert b"canary-key" not in self.data

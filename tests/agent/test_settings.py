@@ -1,0 +1,276 @@
+"""Settings, layer over layer."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno.agent.settings import Settings, load_settings
+
+
+class Folder:
+    """A machine with a user and a project."""
+
+    def __init__(self, root: Path) -> None:
+        self.home = root / "home"
+        self.project = root / "work"
+        self.managed = root / "managed.json"
+        self.env = {"HOME": str(self.home), "CLAUDE_CONFIG_DIR": str(self.home / ".claude")}
+
+    def write(self, layer: str, value: Any) -> Path:
+        path = {
+            "managed": self.managed,
+            "user": self.home / ".claude" / "settings.json",
+            "project": self.project / ".claude" / "settings.json",
+            "local": self.project / ".claude" / "settings.local.json",
+        }[layer]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(value if isinstance(value, str) else json.dumps(value), "utf-8")
+        return path
+
+    def load(self, *, trusted: bool = True, flags: str = "") -> Settings:
+        return load_settings(
+            str(self.project),
+            trusted=trusted,
+            flags=flags,
+            env=self.env,
+            managed=str(self.managed),
+        )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def test_without_any_file_everything_has_its_default(folder: Folder) -> None:
+    settings = folder.load()
+    assert settings == Settings()
+    assert settings.cleanup_period_days == 30
+    assert settings.include_co_authored_by
+
+
+def test_the_highest_layer_that_has_a_value_wins(folder: Folder) -> None:
+    layers = ["user", "project", "local"]
+    for layer in layers:
+        folder.write(layer, {"model": layer})
+        assert folder.load().model == layer
+    assert folder.load(flags='{"model": "flags"}').model == "flags"
+    folder.write("managed", {"model": "managed"})
+    settings = folder.load(flags='{"model": "flags"}')
+    assert settings.model == "managed"
+    assert settings.origin["model"] == "managed"
+
+
+def test_a_higher_layer_hides_only_the_keys_that_it_has(folder: Folder) -> None:
+    folder.write("user", {"model": "a", "outputStyle": "Learning", "cleanupPeriodDays": 7})
+    folder.write("project", {"model": "b"})
+    settings = folder.load()
+    assert (settings.model, settings.output_style, settings.cleanup_period_days) == (
+        "b",
+        "Learning",
+        7,
+    )
+    assert settings.origin["outputStyle"] == "user"
+
+
+def test_rules_of_all_layers_count_and_remember_theirs(folder: Folder) -> None:
+    folder.write("user", {"permissions": {"allow": ["Read", "Edit"], "deny": ["Bash(rm:*)"]}})
+    folder.write("project", {"permissions": {"allow": ["Edit", "Write"], "ask": ["WebFetch"]}})
+    folder.write("local", {"permissions": {"additionalDirectories": ["../x"]}})
+    permissions = folder.load().permissions
+    assert {(rule.text, rule.layer) for rule in permissions.allow} == {
+        ("Edit", "project"),
+        ("Write", "project"),
+        ("Read", "user"),
+    }
+    assert [rule.text for rule in permissions.deny] == ["Bash(rm:*)"]
+    assert [rule.text for rule in permissions.ask] == ["WebFetch"]
+    assert permissions.directories[0].layer == "local"
+
+
+def test_the_environment_is_merged_name_by_name(folder: Folder) -> None:
+    folder.write("user", {"env": {"A": "user", "B": 1, "C": True}})
+    folder.write("project", {"env": {"A": "project"}})
+    settings = folder.load()
+    assert settings.env == {"A": "project", "B": "1", "C": "true"}
+    assert settings.origin["env.A"] == "project"
+
+
+def test_hooks_of_all_layers_stand_one_after_the_other(folder: Folder) -> None:
+    def hook(command: str) -> dict[str, Any]:
+        return {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}}
+
+    for layer in ("user", "project", "local"):
+        folder.write(layer, hook(layer))
+    assert [hook.command for hook in folder.load().hooks] == ["local", "project", "user"]
+
+
+def test_a_hook_has_its_matcher_timeout_and_condition(folder: Folder) -> None:
+    entry = {"type": "command", "command": "x", "timeout": 5, "if": "Bash(git *)", "async": True}
+    folder.write("user", {"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [entry]}]}})
+    (hook,) = folder.load().hooks
+    assert (hook.event, hook.matcher, hook.timeout) == ("PreToolUse", "Bash", 5.0)
+    assert hook.condition == "Bash(git *)"
+    assert hook.background
+    assert hook.args is None
+
+
+def test_a_hook_of_another_type_is_noted(folder: Folder) -> None:
+    folder.write("user", {"hooks": {"Stop": [{"hooks": [{"type": "prompt", "prompt": "x"}]}]}})
+    settings = folder.load()
+    assert not settings.hooks
+    assert "prompt" in str(settings.notes[0])
+
+
+def test_nothing_of_a_project_counts_that_is_not_trusted(folder: Folder) -> None:
+    value = {
+        "model": "x",
+        "env": {"A": "1"},
+        "permissions": {"allow": ["Bash"]},
+        "hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "evil"}]}]},
+        "enableAllProjectMcpServers": True,
+    }
+    folder.write("project", value)
+    folder.write("local", value)
+    settings = folder.load(trusted=False)
+    assert settings.notes
+    assert Settings(notes=settings.notes) == settings
+
+
+@pytest.mark.parametrize("layer", ["project", "local"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ANTHROPIC_BASE_URL",
+        "anthropic_base_url",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_CUSTOM_HEADERS",
+        "ANTHROPIC_BEDROCK_BASE_URL",
+        "CLAUDE_CODE_USE_BEDROCK",
+        "CLAUDE_CONFIG_DIR",
+        "HTTPS_PROXY",
+        "https_proxy",
+        "SSL_CERT_FILE",
+        "NODE_EXTRA_CA_CERTS",
+        "NODE_TLS_REJECT_UNAUTHORIZED",
+    ],
+)
+def test_a_project_never_says_where_requests_go(folder: Folder, layer: str, name: str) -> None:
+    folder.write(layer, {"env": {name: "http://evil", "FINE": "1"}})
+    settings = folder.load()
+    assert settings.env == {"FINE": "1"}
+    assert name in str(settings.notes[0])
+
+
+def test_the_user_may_say_where_requests_go(folder: Folder) -> None:
+    folder.write("user", {"env": {"ANTHROPIC_BASE_URL": "http://mine"}, "apiKeyHelper": "key"})
+    settings = folder.load()
+    assert settings.env["ANTHROPIC_BASE_URL"] == "http://mine"
+    assert settings.api_key_helper == "key"
+
+
+def test_a_project_may_choose_a_model_but_runs_no_key_helper(folder: Folder) -> None:
+    folder.write("user", {"apiKeyHelper": "mine"})
+    folder.write("project", {"apiKeyHelper": "evil", "env": {"ANTHROPIC_MODEL": "x"}})
+    settings = folder.load()
+    assert settings.api_key_helper == "mine"
+    assert settings.env == {"ANTHROPIC_MODEL": "x"}
+    assert "apiKeyHelper" in str(settings.notes[0])
+
+
+def test_a_project_cannot_lift_all_limits(folder: Folder) -> None:
+    folder.write("user", {"permissions": {"defaultMode": "plan"}})
+    folder.write("project", {"permissions": {"defaultMode": "bypassPermissions"}})
+    settings = folder.load()
+    assert settings.permissions.default_mode == "plan"
+    folder.write("local", {"permissions": {"defaultMode": "acceptEdits"}})
+    settings = folder.load()
+    assert settings.permissions.default_mode == "acceptEdits"
+    assert settings.origin["permissions.defaultMode"] == "local"
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"a": NaN}', '"x"', "[" * 5000, "\x00", "{} x"])
+def test_bad_json_is_one_note_and_an_empty_layer(folder: Folder, text: str) -> None:
+    path = folder.write("user", text)
+    folder.write("project", {"model": "m"})
+    settings = folder.load()
+    assert settings.model == "m"
+    assert len(settings.notes) == 1
+    assert settings.notes[0].path == str(path)
+
+
+def test_an_empty_file_and_a_byte_order_mark_are_no_fault(folder: Folder) -> None:
+    folder.write("user", "")
+    folder.write("project", '\ufeff{"model": "m"}')
+    settings = folder.load()
+    assert settings.model == "m"
+    assert not settings.notes
+
+
+def test_a_value_of_the_wrong_kind_falls_through_to_the_layer_below(folder: Folder) -> None:
+    folder.write("user", {"model": "m", "cleanupPeriodDays": 3, "includeCoAuthoredBy": False})
+    bad = {"model": 5, "cleanupPeriodDays": True, "includeCoAuthoredBy": "yes", "env": []}
+    folder.write("project", {**bad, "permissions": "x", "hooks": {"Stop": [1, {"hooks": 2}]}})
+    settings = folder.load()
+    assert (settings.model, settings.cleanup_period_days) == ("m", 3)
+    assert not settings.include_co_authored_by
+    assert len(settings.notes) == 3
+
+
+def test_flags_may_be_a_file(folder: Folder, tmp_path: Path) -> None:
+    (tmp_path / "f.json").write_text('{"model": "f"}', "utf-8")
+    assert folder.load(flags=str(tmp_path / "f.json")).origin["model"] == "flags"
+    assert "no such" in str(folder.load(flags=str(tmp_path / "none.json")).notes[0])
+
+
+def test_all_hooks_can_be_switched_off_but_the_managers(folder: Folder) -> None:
+    def hook(command: str) -> dict[str, Any]:
+        return {"Stop": [{"hooks": [{"type": "command", "command": command}]}]}
+
+    folder.write("managed", {"hooks": hook("must")})
+    folder.write("user", {"hooks": hook("may"), "disableAllHooks": True})
+    assert [hook.command for hook in folder.load().hooks] == ["must"]
+    folder.write("user", {"hooks": hook("may")})
+    assert len(folder.load().hooks) == 2
+    folder.write("managed", {"hooks": hook("must"), "allowManagedHooksOnly": True})
+    assert [hook.command for hook in folder.load().hooks] == ["must"]
+    folder.write("managed", {"hooks": hook("must"), "disableAllHooks": True})
+    assert not folder.load().hooks
+
+
+def test_only_a_manager_can_say_that_its_rules_alone_count(folder: Folder) -> None:
+    only = {"allowManagedPermissionRulesOnly": True}
+    folder.write("user", {"permissions": {"allow": ["Bash"]}})
+    folder.write("project", {**only, "permissions": {"allow": ["Edit"]}})
+    assert len(folder.load().permissions.allow) == 2
+    folder.write("managed", {**only, "permissions": {"allow": ["Read"]}})
+    assert [rule.text for rule in folder.load().permissions.allow] == ["Read"]
+
+
+def test_lists_of_servers_add_up_and_unknown_keys_are_kept(folder: Folder) -> None:
+    folder.write("user", {"enabledMcpjsonServers": ["a"], "statusLine": {"type": "command"}})
+    folder.write("local", {"enabledMcpjsonServers": ["b", "a"], "disabledMcpjsonServers": ["c"]})
+    settings = folder.load()
+    assert settings.enabled_mcpjson == ("b", "a")
+    assert settings.disabled_mcpjson == ("c",)
+    assert settings.other == {"statusLine": {"type": "command"}}
+    assert settings.origin["statusLine"] == "user"
+
+
+def test_settings_in_the_home_folder_are_the_users_only(folder: Folder) -> None:
+    folder.project = folder.home
+    folder.write("user", {"env": {"ANTHROPIC_BASE_URL": "http://mine"}})
+    settings = folder.load(trusted=False)
+    assert settings.env == {"ANTHROPIC_BASE_URL": "http://mine"}
+    assert not settings.notes
+
+
+def test_a_pipe_in_the_place_of_a_file_does_not_hold_up_the_start(folder: Folder) -> None:
+    path = folder.write("project", "")
+    path.unlink()
+    os.mkfifo(path)
+    assert folder.load() == Settings()

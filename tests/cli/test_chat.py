@@ -1,0 +1,251 @@
+"""`steno chat -p` as people and programs call it, against the strict server."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno.check.checkup import check
+from steno.format.source import BytesSource
+from steno.model.server.app import Server, serving
+from steno.model.server.minds import Failure, text, tool
+from steno.model.server.minds import Gate as Door
+from steno.model.server.script import Script
+
+KEY = "canary-key-of-nobody"
+
+
+class Chat:
+    """A project, a home, a server, and calls of the command."""
+
+    def __init__(self, folder: Path, server: Server) -> None:
+        self.project = folder / "project"
+        self.project.mkdir()
+        self.home = folder / "home"
+        self.server = server
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home),
+            "CLAUDE_CONFIG_DIR": str(self.home / ".claude"),
+            "STENO_HOME": str(self.home / "steno"),
+            "ANTHROPIC_BASE_URL": self.server.url,
+            "ANTHROPIC_API_KEY": KEY,
+        }
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "steno", "chat", *arguments]
+
+    def __call__(
+        self, *arguments: str, given: str = "", code: int = 0, env: dict[str, str] | None = None
+    ) -> str:
+        ran = subprocess.run(
+            self.command(*arguments),
+            input=given,
+            capture_output=True,
+            text=True,
+            cwd=self.project,
+            env=self.env if env is None else env,
+            check=False,
+        )
+        assert "Traceback" not in ran.stderr
+        assert ran.returncode == code, ran.stderr
+        self.said = ran.stderr
+        return ran.stdout
+
+    def lines(self, *arguments: str, **more: Any) -> list[dict[str, Any]]:
+        out = self("-p", *arguments, "--output-format", "stream-json", **more)
+        return [json.loads(line) for line in out.splitlines()]
+
+    @property
+    def files(self) -> list[Path]:
+        return sorted((self.home / ".claude" / "projects").glob("*/*.jsonl"))
+
+    def check(self) -> None:
+        assert list(self.server.refused) == []
+        for path in self.files:
+            found = check(BytesSource(path.read_bytes()), name=path.stem).findings
+            assert [each.id for each in found if each.severity != "info"] == []
+        for path in self.home.rglob("*"):
+            assert not path.is_file() or KEY.encode() not in path.read_bytes()
+
+
+@pytest.fixture
+def script() -> Script:
+    return Script().otherwise("Yes.")
+
+
+@pytest.fixture
+def chat(tmp_path: Path, script: Script) -> Iterator[Chat]:
+    with serving(script, key=KEY) as server:
+        yield Chat(tmp_path, server)
+
+
+def test_the_answer_is_printed(chat: Chat, script: Script) -> None:
+    script.on("hello", "Good day.")
+    assert chat("-p", "hello") == "Good day.\n"
+    chat.check()
+
+
+def test_what_is_piped_in_is_part_of_the_prompt(chat: Chat) -> None:
+    chat("-p", "What is this?", given="a,b\n1,2\n")
+    (sent,) = [each.body["messages"][0]["content"][0]["text"] for each in chat.server.requests]
+    assert sent == "What is this?\n\na,b\n1,2"
+
+
+def test_a_real_task_with_real_tools(chat: Chat, script: Script) -> None:
+    path = chat.project / "a.py"
+    path.write_text("print(1)\n")
+    script.on("fix", [text("I look."), tool("Read", file_path=str(path))])
+    script.then(tool("Edit", file_path=str(path), old_string="1", new_string="2"))
+    script.then(tool("Bash", command="cat a.py")).then("Fixed.")
+    assert chat("-p", "fix it", "--permission-mode", "acceptEdits") == "Fixed.\n"
+    assert path.read_text() == "print(2)\n"
+    assert b'"structuredPatch"' in chat.files[0].read_bytes()
+    chat.check()
+
+
+def test_nobody_is_asked_so_nothing_happens_that_is_not_allowed(chat: Chat, script: Script) -> None:
+    script.on("go", tool("Bash", command="touch made")).then("A pity.")
+    (result,) = [each for each in chat.lines("go") if each["type"] == "result"]
+    assert not (chat.project / "made").exists()
+    assert [each["tool_name"] for each in result["permission_denials"]] == ["Bash"]
+    assert chat("-p", "go", "--allowedTools", "Bash(touch:*),Read") == "A pity.\n"
+    assert (chat.project / "made").exists()
+    chat.check()
+
+
+def test_a_line_per_event_and_a_result_at_the_end(chat: Chat, script: Script) -> None:
+    script.on("go", [text("I look."), tool("Glob", pattern="*")]).then("Done.")
+    lines = chat.lines("go", "--include-partial-messages")
+    assert [each["type"] for each in lines if each["type"] != "stream_event"] == [
+        "system",
+        "assistant",
+        "assistant",
+        "user",
+        "assistant",
+        "result",
+    ]
+    assert len({each["session_id"] for each in lines}) == 1
+    assert lines[0]["subtype"] == "init"
+    assert "Read" in lines[0]["tools"]
+    result = lines[-1]
+    assert (result["subtype"], result["is_error"], result["result"]) == ("success", False, "Done.")
+    assert result["num_turns"] == 2
+    assert result["usage"]["output_tokens"] > 0
+
+
+def test_one_json_object(chat: Chat) -> None:
+    result = json.loads(chat("-p", "hello", "--output-format", "json"))
+    assert (result["type"], result["result"]) == ("result", "Yes.")
+    assert result["session_id"] == chat.files[0].stem
+
+
+def test_messages_come_in_as_lines(chat: Chat) -> None:
+    said = [{"type": "user", "message": {"role": "user", "content": each}} for each in "ab"]
+    given = "\n".join(json.dumps(each) for each in [*said, {"type": "control"}]) + "\n"
+    lines = chat.lines("--input-format", "stream-json", given=given)
+    assert [each["type"] for each in lines].count("result") == 2
+    assert len(chat.files) == 1
+    chat("-p", "--input-format", "stream-json", given="{nonsense\n", code=2)
+    assert "no JSON" in chat.said
+
+
+def test_an_answer_in_a_shape(chat: Chat, script: Script) -> None:
+    script.on("calling StructuredOutput", tool("StructuredOutput", n=3)).then("There.")
+    script.on("count", "Three.")
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    out = chat("-p", "count", "--json-schema", json.dumps(schema), "--output-format", "json")
+    assert json.loads(out)["structured_output"] == {"n": 3}
+    chat("-p", "count", "--json-schema", "[", code=2)
+
+
+def test_going_on_resuming_and_forking(chat: Chat, script: Script) -> None:
+    script.on("three", "Three.").on("two", "Two.").on("one", "One.")
+    chat("-p", "one")
+    chat("-p", "-c", "two")
+    (path,) = chat.files
+    assert len(chat.server.requests[-1].body["messages"]) == 3
+    chat("-p", "-r", path.stem, "three")
+    assert len(chat.server.requests[-1].body["messages"]) == 5
+    before = path.read_bytes()
+    chat("-p", "-r", path.stem, "--fork-session", "two")
+    assert path.read_bytes() == before
+    assert len(chat.files) == 2
+    chat("-p", "-r", "nonsense", "x", code=1)
+    chat("-p", "--fork-session", "x", code=2)
+    chat.check()
+
+
+def test_limits_end_it_with_a_result(chat: Chat, script: Script) -> None:
+    script.on("go", tool("Glob", pattern="*")).otherwise(tool("Glob", pattern="*"))
+    lines = chat.lines("go", "--max-turns", "2", code=1)
+    assert lines[-1]["subtype"] == "error_max_turns"
+    lines = chat.lines("go", "--max-budget-usd", "0.000001", code=1)
+    assert lines[-1]["subtype"] == "error_max_budget_usd"
+
+
+def test_an_error_ends_it_with_a_result_and_a_code(chat: Chat, script: Script) -> None:
+    script.on("go", Failure(status=403, kind="permission_error", message="not for you"))
+    lines = chat.lines("go", code=1)
+    assert lines[-1]["subtype"] == "error_during_execution"
+    assert "not for you" in lines[-1]["result"]
+    chat.check()
+
+
+def test_ctrl_c_ends_it_with_a_result(chat: Chat, script: Script) -> None:
+    door = Door()
+    script.on("go", [text("Half", door)])
+    ran = subprocess.Popen(
+        [*chat.command("-p", "go", "--output-format", "stream-json", "--include-partial-messages")],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=chat.project,
+        env=chat.env,
+    )
+    with ran:
+        assert ran.stdout is not None
+        for line in ran.stdout:
+            if json.loads(line)["type"] == "stream_event":
+                break
+        ran.send_signal(signal.SIGINT)
+        rest = [json.loads(line) for line in ran.stdout]
+    door.open()
+    assert ran.returncode == 130
+    assert rest[-1]["subtype"] == "error_during_execution"
+    chat.check()
+
+
+def test_without_a_key_or_words_it_says_what_to_do(chat: Chat) -> None:
+    env = {name: value for name, value in chat.env.items() if name != "ANTHROPIC_API_KEY"}
+    chat("-p", "hello", env=env, code=2)
+    assert "ANTHROPIC_API_KEY" in chat.said
+    chat("-p", code=2)
+    assert "nothing to say" in chat.said
+    chat("hello", code=2)
+    assert "no screen yet" in chat.said
+    assert chat.files == []
+
+
+def test_a_projects_own_settings_count_only_when_it_is_trusted(chat: Chat, script: Script) -> None:
+    script.on("go", tool("Bash", command="touch made")).then("Done.")
+    folder = chat.project / ".claude"
+    folder.mkdir()
+    settings = {"permissions": {"allow": ["Bash(touch:*)"]}, "env": {"X": "1"}}
+    (folder / "settings.json").write_text(json.dumps(settings))
+    (chat.project / "CLAUDE.md").write_text("Always say please.")
+    chat("-p", "go")
+    assert not (chat.project / "made").exists()
+    assert "Always say please." not in str(chat.server.requests[-1].body["system"])
+    chat("-p", "go", "--trust")
+    assert (chat.project / "made").exists()
+    assert "Always say please." in str(chat.server.requests[-1].body["system"])

@@ -1,0 +1,127 @@
+"""Commands of which it is known what they run are never allowed beyond what the rules allow."""
+
+import os
+import shutil
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.guard.bash_truth import BASH_ENV, Ran, fits
+from tests.guard.commands import PROGRAMS, Dice, Maker
+
+from steno.guard.judge import Guard
+from steno.guard.rules import Layer, gather
+from steno.guard.shell import read_script
+
+CASES: Final = int(os.environ.get("STENO_GUARD_CASES", "5000"))
+_ALSO: Final = ("sudo", "busybox", "find", "bash", "sh", "eval", "trap", "rg", "fd", "f")
+
+
+def _guard(allowed: set[str], cwd: str) -> Guard:
+    layer = Layer(tuple(f"Bash({name}:*)" for name in sorted(allowed)))
+    return Guard(gather([layer], root=cwd, cwd=cwd, home=cwd), "default", cwd, (cwd,))
+
+
+@pytest.mark.timeout(0)
+def test_no_command_is_allowed_that_runs_what_is_not(tmp_path: Path) -> None:
+    allowed_in_all = 0
+    for seed in range(CASES):
+        dice = Dice(seed)
+        allowed = {name for name in (*PROGRAMS, *_ALSO) if dice.random() < 0.7}
+        made = Maker(seed, plain=seed % 3 > 0).make(1 + seed % 4)
+        said = _guard(allowed, str(tmp_path)).says("Bash", {"command": made.text}, str(tmp_path))
+        if said.verdict == "allow":
+            allowed_in_all += 1
+            # These are let through for what they are given, or because they only read.
+            left = made.runs - allowed - {"find", "rg", "trap"}
+            assert not left, f"seed {seed}: {made.text!r} runs {left}"
+    assert allowed_in_all > CASES / 20
+
+
+def test_plain_commands_are_allowed_when_everything_they_run_is(tmp_path: Path) -> None:
+    guard = _guard({*PROGRAMS, *_ALSO}, str(tmp_path))
+    said = [
+        guard.says("Bash", {"command": Maker(seed, plain=True).make(2).text}, str(tmp_path)).verdict
+        for seed in range(500)
+    ]
+    assert said.count("allow") > 350
+
+
+def test_one_deny_rule_is_found_wherever_its_program_hides(tmp_path: Path) -> None:
+    cwd = str(tmp_path)
+    rules = gather([Layer(("Bash",), deny=("Bash(alpha:*)",))], root=cwd, cwd=cwd, home=cwd)
+    guard = Guard(rules, "default", cwd, (cwd,))
+    for seed in range(1500):
+        made = Maker(seed, plain=seed % 2 > 0).make(1 + seed % 4)
+        verdict = guard.says("Bash", {"command": made.text}, cwd).verdict
+        assert "alpha" not in made.runs or verdict != "allow", made.text
+
+
+_META: Final = (
+    *("'", '"', "\\", "$", "(", ")", "{", "}", ";", "&", "|", "<", ">", "#", "`", "!", "=", "*"),
+    *("?", "[", "]", "~", "a", " ", "\n", "\t", "$(", "${", "$'", "<(", "<<", "<<E", "&&", "||"),
+)
+
+
+def _changed(text: str, dice: Dice) -> str:
+    for _ in range(dice.randrange(4)):
+        at = dice.randrange(len(text) + 1)
+        if dice.random() < 0.6:
+            text = text[:at] + dice.choice(_META) + text[at:]
+        else:
+            text = text[:at] + text[at + 1 :]
+    return text
+
+
+@pytest.mark.faults
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash to compare with")
+@pytest.mark.timeout(0)
+def test_what_is_understood_is_what_bash_runs(tmp_path: Path) -> None:
+    (tmp_path / "env").write_text(BASH_ENV, encoding="utf-8")
+    (tmp_path / "cwd").mkdir()
+    compared = 0
+    for seed in range(max(600, CASES // 10)):
+        dice = Dice(seed + 1_000_000)
+        text = _changed(Maker(seed, plain=seed % 4 > 0).make(3).text, dice)
+        reading = read_script(text)
+        if reading.trouble or not _is_tame(text):
+            continue
+        commands = list(reading.every())
+        if any(command.sealed for command in commands):
+            continue
+        log = tmp_path / f"log{seed}"
+        _run(text, tmp_path, log)
+        for ran in Ran.read(log):
+            compared += 1
+            assert fits(ran, commands), f"seed {seed}: bash runs {ran.argv} in {text!r}"
+    assert compared > 100
+
+
+def _is_tame(text: str) -> bool:
+    """Whether nothing is run by its path, nothing calls itself, and nothing is left running."""
+    if "/" in text.replace("/dev/null", "") or "()" in text or "function" in text:
+        return False
+    return not any(word in text for word in ("while", "until", "trap", "coproc", "&"))
+
+
+def _run(text: str, folder: Path, log: Path) -> None:
+    """Let bash run it, in a session of its own, of which nothing is left behind."""
+    env = {"PATH": "/nonexistent", "BASH_ENV": str(folder / "env"), "LOG": str(log)}
+    ran = subprocess.Popen(
+        [shutil.which("bash") or "", "-c", text],
+        env={**env, "LC_ALL": "C.UTF-8", "HOME": str(folder)},
+        cwd=folder / "cwd",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        ran.wait(timeout=30)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(ran.pid, signal.SIGKILL)
+        ran.wait()

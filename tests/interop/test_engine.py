@@ -1,0 +1,229 @@
+"""Sessions written by the engine, resumed by the real client: it sends what the engine would.
+
+Run by `make interop`.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.agent.stage import Stage
+from tests.interop.client import LIMIT, QUICK, Job, resume_all
+from tests.interop.judge import sent
+from tests.notation import notation
+
+from steno.agent.compact import Compactor
+from steno.agent.loop import Agent
+from steno.agent.sessions import fork, prompts, rewind
+from steno.model.server.minds import Failure, bad_tool, cut, text, thinking, tool
+from steno.model.server.script import Script
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(LIMIT)]
+
+NEWEST = "2.1.325"
+OLDER = ("2.0.76", "2.1.42")
+BUSY = Failure(status=529, kind="overloaded_error", message="Overloaded")
+
+
+def plain(folder: Path) -> Stage:
+    stage = Stage(folder, Script().on("hello", "Good day."))
+    stage.say("hello")
+    return stage
+
+
+def several(folder: Path) -> Stage:
+    stage = Stage(folder, Script().otherwise("Yes."))
+    stage.say("one", "two", "three")
+    return stage
+
+
+def calls(folder: Path) -> Stage:
+    script = (
+        Script().on("go", [text("I look."), tool("Look", what="a")]).then(tool("Fail", what="b"))
+    )
+    stage = Stage(folder, script.then("Done."))
+    stage.say("go", "and")
+    return stage
+
+
+def parallel(folder: Path) -> Stage:
+    many = [tool("Look", what=str(number)) for number in range(4)]
+    stage = Stage(folder, Script().on("go", [text("All."), *many]).then("Done."))
+    stage.say("go")
+    return stage
+
+
+def thought(folder: Path) -> Stage:
+    script = (
+        Script().on("go", [thinking("hm"), tool("Look", what="a")]).then([thinking("so"), "Done."])
+    )
+    stage = Stage(folder, script)
+    stage.say("go")
+    return stage
+
+
+def resumed(folder: Path) -> Stage:
+    stage = several(folder)
+    stage.resume()
+    stage.say("four")
+    return stage
+
+
+def forked(folder: Path) -> Stage:
+    stage = calls(folder)
+    stage.work = fork(stage.config, stage.path, stage.cwd)
+    stage.say("on the fork")
+    return stage
+
+
+def rewound(folder: Path) -> Stage:
+    stage = several(folder)
+    stage.work = rewind(stage.path, stage.cwd, prompts(stage.path)[1][0])
+    stage.say("otherwise")
+    return stage
+
+
+def compacted(folder: Path) -> Stage:
+    stage = Stage(folder, Script().on("Summarize", "In short.").otherwise("Yes."))
+
+    async def act(agent: Agent) -> None:
+        await agent.turn("one")
+        await agent.turn("two")
+        await Compactor().compact(agent, "manual")
+        await agent.turn("three")
+
+    stage.play(act)
+    return stage
+
+
+def compacted_twice(folder: Path) -> Stage:
+    script = Script().on("Summarize", "In short.").on("go", tool("Look", what="a")).then("Yes.")
+    stage = Stage(folder, script.otherwise("Well."))
+
+    async def act(agent: Agent) -> None:
+        for prompt in ("go", "two", "go on"):
+            await agent.turn(prompt)
+            await Compactor().compact(agent, "manual")
+        await agent.turn("end")
+
+    stage.play(act)
+    return stage
+
+
+def compacted_alone(folder: Path) -> Stage:
+    script = Script().on("Summarize", "In short.").on("Write one", "In short.")
+    stage = Stage(folder, script.otherwise(tool("Look", what="x " * 300)))
+    stage.fit = Compactor(window=4_000)
+    stage.limits = type(stage.limits)(requests=14)
+    stage.say("look for it")
+    return stage
+
+
+def retried(folder: Path) -> Stage:
+    stage = Stage(folder, Script().on("go", "Done.", first=[BUSY, BUSY]))
+    stage.say("go")
+    return stage
+
+
+def failed(folder: Path) -> Stage:
+    bad = Failure(status=401, kind="authentication_error", message="no")
+    stage = Stage(folder, Script().on("two", "Two.").on("one", bad))
+    stage.say("one", "two")
+    return stage
+
+
+def broken_json(folder: Path) -> Stage:
+    stage = Stage(folder, Script().on("go", bad_tool("Look", '{"wh')).then("Sorry."))
+    stage.say("go")
+    return stage
+
+
+def cut_off(folder: Path) -> Stage:
+    blocks = [text("The beginning."), text("More of it.")]
+    script = (
+        Script().on("cut off on its way", "The end.").on("go", "Done.", first=[cut(blocks, 900)])
+    )
+    stage = Stage(folder, script)
+    stage.say("go")
+    return stage
+
+
+def too_long(folder: Path) -> Stage:
+    script = (
+        Script().on("limit of", "and the last.").on("go", "The first", stop_reason="max_tokens")
+    )
+    stage = Stage(folder, script)
+    stage.say("go")
+    return stage
+
+
+def empty(folder: Path) -> Stage:
+    stage = Stage(folder, Script().on("again", "Here.").on("go", []))
+    stage.say("go", "again")
+    return stage
+
+
+def limited(folder: Path) -> Stage:
+    stage = Stage(folder, Script().otherwise(tool("Look", what="more")))
+    stage.limits = type(stage.limits)(requests=3)
+    stage.say("go")
+    return stage
+
+
+def refused(folder: Path) -> Stage:
+    stage = Stage(folder, Script().on("go", tool("Shout", what="a")).then("I see."))
+    stage.guard.decision = type(stage.guard.decision)("deny", "Not here.")
+    stage.say("go")
+    return stage
+
+
+def unicode(folder: Path) -> Stage:
+    stage = Stage(folder, Script().otherwise('日本語 \u2028 \u0007 🙂 \\ "'))
+    stage.say("ünïcödé \u2029 \x00 🙃")
+    return stage
+
+
+SCENES: Final[tuple[Callable[[Path], Stage], ...]] = (
+    plain,
+    several,
+    calls,
+    parallel,
+    thought,
+    resumed,
+    forked,
+    rewound,
+    compacted,
+    compacted_twice,
+    compacted_alone,
+    retried,
+    failed,
+    broken_json,
+    cut_off,
+    too_long,
+    empty,
+    limited,
+    refused,
+    unicode,
+)
+PLAIN: Final = (plain, several, calls, parallel, resumed, compacted)
+
+
+@pytest.mark.parametrize("version", [NEWEST, *OLDER])
+def test_the_real_client_sends_what_the_engine_would(version: str, tmp_path: Path) -> None:
+    scenes = (SCENES if version == NEWEST else PLAIN)[: 8 if QUICK else None]
+    stages: dict[str, Stage] = {}
+    for scene in scenes:
+        folder = tmp_path / scene.__name__
+        folder.mkdir()
+        stages[scene.__name__] = scene(folder)
+    answers = resume_all(version, [Job(stage.data) for stage in stages.values()])
+    got = {name: sent(answer) for name, answer in zip(stages, answers, strict=True)}
+    assert got == {name: ours(stage, version) for name, stage in stages.items()}
+
+
+def ours(stage: Stage, version: str) -> list[str]:
+    """Return what the engine would send; to an open end the newest client says something itself."""
+    said = notation(stage.talk.messages())
+    is_open = said[-1].startswith("u:") and version == NEWEST
+    return [*said, "a:No response requested."] if is_open else said
