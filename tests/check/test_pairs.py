@@ -1,6 +1,9 @@
 """Calls and results that do not pair up."""
 
+import pytest
 from tests.builders import Session, session, text, tool
+from tests.check.drawn import calls as calls_of
+from tests.check.drawn import data_of, results, said
 from tests.check.looked import calls, joined
 
 from steno.check.pairs import Block, Pairs, pair_up
@@ -91,7 +94,16 @@ def test_a_call_whose_id_is_used_again_before_it_was_answered_is_open() -> None:
     assert places(found.open) == [(1, first)]
 
 
-def test_two_lines_of_one_response_may_repeat_a_call() -> None:
+@pytest.mark.parametrize("lines", [1, 2])
+def test_an_id_that_two_calls_of_one_response_have_is_reused(lines: int) -> None:
+    told = [said(2, 1, 1, calls_of("a", "a"), "m")]
+    if lines == 2:
+        told = [said(2, 1, 1, calls_of("a"), "m"), said(3, 2, 1, calls_of("a"), "m")]
+    found = pairs(data_of([said(1, 0, 0, "Q"), *told, said(4, 3, 2, results("a"))]))
+    assert places(found.reused) == [(lines, "a")]
+
+
+def test_a_copy_of_a_line_repeats_no_call() -> None:
     made = session().user("Q").assistant(tool("Bash", command="a"))
     lines = made.lines()
     assert pairs(joined(*lines, lines[1])).reused == ()

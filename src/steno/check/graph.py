@@ -4,6 +4,7 @@ from collections.abc import Container
 from functools import cached_property
 from typing import Final
 
+from steno.check.ancestry import Ancestry
 from steno.check.pairs import Pairs, pair_up
 from steno.check.readings import Readings
 from steno.session.nodes import ROLES, Node
@@ -187,22 +188,17 @@ class Graph:
         place = self._places.get(node.index)
         if place is None or node.index not in self._way_places:
             return None
-        left = (each for each in self.chain[:place][::-1] if each.uuid not in gone)
-        before = next(left, None)
+        earlier = (self.chain[at] for at in range(place - 1, -1, -1))
+        before = next((each for each in earlier if each.uuid not in gone), None)
         if before is None or before.index in self._way_places:
             return None
-        above = self.parents(before)
-        return before if parent in above and node.uuid not in above else None
+        leads = self.ancestry.leads
+        return before if leads(before.uuid, parent) and not leads(before.uuid, node.uuid) else None
 
-    def parents(self, node: Node) -> set[str | None]:
-        """Return the ids on the way up from a record; None where that ends at a beginning."""
-        seen: set[str | None] = set()
-        uuid: str | None = node.uuid
-        while uuid is not None and uuid not in seen:
-            seen.add(uuid)
-            found = self.by_uuid.get(uuid)
-            uuid = found.parent if found is not None else uuid
-        return seen | {uuid}
+    @cached_property
+    def ancestry(self) -> Ancestry:
+        """Which records hang on which in the end."""
+        return Ancestry(self.members, self.by_uuid)
 
     @cached_property
     def _places(self) -> dict[int, int]:

@@ -7,7 +7,7 @@ import msgspec
 
 from steno.session.nodes import Node
 
-__all__ = ["Block", "Pairs", "pair_up"]
+__all__ = ["Block", "Pairs", "pair_up", "same_response"]
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class Pairs(msgspec.Struct, frozen=True):
     late: tuple[Block, ...] = ()
     """Results that stand behind another response than that of their call."""
     reused: tuple[Block, ...] = ()
-    """Calls under an id that a call of another response has."""
+    """Calls under an id that an earlier call has."""
 
     @property
     def sound(self) -> bool:
@@ -107,12 +107,16 @@ class _Tally:
         self.said_since = False
         for call in node.uses:
             before = self.calls.get(call)
-            if before is not None and before is not node and not _same_response(before, node):
+            if before is not None and (before is node or before.uuid != node.uuid):
                 self.reused.append(Block(node, call))
-                if call not in self.answered:
-                    self.passed.append(Block(before, call))
-                self.answered.discard(call)
+                if before is not node and not same_response(before, node):
+                    self._ask_again(before, call)
             self.calls[call] = node
+
+    def _ask_again(self, before: Node, call: str) -> None:
+        if call not in self.answered:
+            self.passed.append(Block(before, call))
+        self.answered.discard(call)
 
     def take_results(self, node: Node) -> None:
         """Note the results of a message, or that somebody spoke."""
@@ -146,8 +150,9 @@ class _Tally:
     def _at_end(self, node: Node) -> bool:
         if self.last is None or self.said_since:
             return False
-        return node is self.last or _same_response(node, self.last)
+        return node is self.last or same_response(node, self.last)
 
 
-def _same_response(one: Node, other: Node) -> bool:
+def same_response(one: Node, other: Node) -> bool:
+    """Whether two lines are of one response, by its name."""
     return one.message_id is not None and one.message_id == other.message_id

@@ -2,12 +2,13 @@
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 from steno.check.graph import Graph
-from steno.check.pairs import Block, Pairs
+from steno.check.pairs import Block, Pairs, same_response
 from steno.check.repair.edits import Drafts, new_uuid
+from steno.check.repair.moving import move_results, reattach
 from steno.check.repair.records import envelope_of, message_of, objects_in
 from steno.check.repair.shape import just_after, stamp
 from steno.format.records import read_time
@@ -28,13 +29,11 @@ def mend_tools(drafts: Drafts) -> None:
         return
     if pairs.reused:
         _rename(drafts, graph, pairs)
-    elif pairs.early:
-        _move(drafts, graph, pairs.early, "tools.result-before-use")
-    elif pairs.late:
-        _move(drafts, graph, pairs.late, "tools.result-late")
-    elif _reattach(drafts, graph, pairs):
-        pass
-    elif pairs.orphans or pairs.repeated:
+        return
+    move_results(drafts, graph, pairs)
+    if drafts or reattach(drafts, graph, pairs.orphans):
+        return
+    if pairs.orphans or pairs.repeated:
         repeated = tuple(_surplus(graph, pairs))
         _take_out(drafts, Pairs(orphans=pairs.orphans, repeated=repeated))
     elif pairs.open or pairs.interrupted:
@@ -42,76 +41,65 @@ def mend_tools(drafts: Drafts) -> None:
 
 
 def _rename(drafts: Drafts, graph: Graph, pairs: Pairs) -> None:
-    """Give calls whose id an earlier response has used a new one, and their results too."""
-    places = {node.index: place for place, node in enumerate(graph.messages)}
-    answers: defaultdict[str, list[int]] = defaultdict(list)
-    for place, node in enumerate(graph.messages):
-        for each in node.results:
-            answers[each].append(place)
-    for call in pairs.reused:
-        new = f"{call.id}_{new_uuid(call.id, call.node.uuid)[:8]}"
-        behind = answers[call.id]
-        at = bisect_right(behind, places[call.node.index])
-        answer = graph.messages[behind[at]] if at < len(behind) else None
-        for node in (call.node, *((answer,) if answer is not None else ())):
-            blocks = [
-                _renamed(block, call.id, new)
-                for block in objects_in(message_of(drafts, node).get("content"))
-            ]
-            what = "give a call an id of its own: an earlier response has used it"
-            _write(drafts, node, blocks, "tools.duplicate-use", what)
+    """Give calls whose id an earlier one has a new one, and their results too."""
+    spoken = _Spoken(graph)
+    # From the end, so that of two calls in one line the first one keeps its id.
+    for call in reversed(pairs.reused):
+        twins = spoken.twins(call)
+        name = (call.id, call.node.uuid, *((twins,) if twins else ()))
+        new = f"{call.id}_{new_uuid(*name)[:8]}"
+        used = "another call of the response has it" if twins else "an earlier response has used it"
+        for node in (call.node, spoken.answer(call, twins)):
+            if node is not None:
+                blocks = _renamed(objects_in(message_of(drafts, node).get("content")), call.id, new)
+                what = f"give a call an id of its own: {used}"
+                _write(drafts, node, blocks, "tools.duplicate-use", what)
+        spoken.forget(call)
 
 
-def _renamed(block: dict[str, Any], old: str, new: str) -> dict[str, Any]:
-    key = _IDS.get(str(block.get("type")), "")
-    return {**block, key: new} if key and block.get(key) == old else block
+def _renamed(blocks: list[dict[str, Any]], old: str, new: str) -> list[dict[str, Any]]:
+    """Return blocks, the last one with an id under a new one."""
+    for place in range(len(blocks) - 1, -1, -1):
+        key = _IDS.get(str(blocks[place].get("type")), "")
+        if key and blocks[place].get(key) == old:
+            return [*blocks[:place], {**blocks[place], key: new}, *blocks[place + 1 :]]
+    return blocks
 
 
-def _move(drafts: Drafts, graph: Graph, results: Iterable[Block], finding: str) -> None:
-    """Hang results that stand elsewhere right behind their call."""
-    calls = {call: node for node in graph.messages for call in node.uses}
-    for result in results:
-        call = calls[result.id]
-        if result.node.parent == call.uuid:
-            continue
-        if len(result.node.results) > 1 or not _free(graph, call, result.node):
-            _take_out(drafts, Pairs(orphans=(result,)))
-            continue
-        drafts.unlink(result.node)
-        what = "hang the result behind its call"
-        fields = {"parentUuid": call.uuid}
-        drafts.change(result.node, finding, what, fields)
+class _Spoken:
+    """The calls and results of a conversation by their ids, with their places."""
 
+    def __init__(self, graph: Graph) -> None:
+        self._messages = graph.messages
+        self._calls: defaultdict[str, list[int]] = defaultdict(list)
+        self._answers: defaultdict[str, list[int]] = defaultdict(list)
+        self._places: dict[int, int] = {}
+        for place, node in enumerate(graph.messages):
+            self._places[node.index] = place
+            for each in node.uses:
+                self._calls[each].append(place)
+            for each in node.results:
+                self._answers[each].append(place)
 
-def _free(graph: Graph, call: Node, result: Node) -> bool:
-    """Whether the result can hang on the call: the call must not hang on nothing but it."""
-    return graph.parent(call) is not result or result.parent is not None
+    def forget(self, call: Block) -> None:
+        """Leave out a call: it has another id now."""
+        self._calls[call.id].remove(self._places[call.node.index])
 
+    def twins(self, call: Block) -> int:
+        """Return how many calls of the same response before this one have its id."""
+        own = self._places[call.node.index]
+        before = (self._messages[at] for at in self._calls[call.id] if at <= own)
+        return sum(each is call.node or same_response(each, call.node) for each in before) - 1
 
-def _reattach(drafts: Drafts, graph: Graph, pairs: Pairs) -> bool:
-    """Hang a result on its call, where the call is beside the way and the way loses nothing by it.
-
-    That is, where the call hangs on what the result hung on before. One at a time: others may hang
-    on this one.
-    """
-    if not pairs.orphans:
-        return False
-    known = {node.index for node in graph.chain}
-    calls = {
-        call: node
-        for node in graph.members
-        if node.converses and node.index not in known
-        for call in node.uses
-    }
-    for result in pairs.orphans:
-        call = calls.get(result.id)
-        above = graph.parents(call) if call is not None else set[str | None]()
-        if call is None or result.node.parent not in above or result.node.uuid in above:
-            continue
-        what = "hang the result on its call"
-        drafts.change(result.node, "tools.orphan-result", what, {"parentUuid": call.uuid})
-        return True
-    return False
+    def answer(self, call: Block, twins: int) -> Node | None:
+        """Return the message with the result of a call; the first one is that of the first twin."""
+        own, answers = self._places[call.node.index], self._answers[call.id]
+        at = bisect_right(answers, own) + twins
+        if at >= len(answers):
+            return None
+        between = (self._messages[place] for place in self._calls[call.id] if place > own)
+        others = any(self._places[each.index] < answers[at] for each in between)
+        return None if twins and others else self._messages[answers[at]]
 
 
 def _surplus(graph: Graph, pairs: Pairs) -> Iterator[Block]:

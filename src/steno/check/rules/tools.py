@@ -80,11 +80,11 @@ INPUT: Final = Rule(
 DUPLICATE_USE: Final = Rule(
     "tools.duplicate-use",
     "error",
-    "two responses use one id for a tool call",
+    "two tool calls have one id",
     "the API refuses the request; `steno repair` gives the second an id of its own",
     "Ids of tool calls are unique in a conversation. Gateways to other models that count them "
-    "from one, and copied turns, break this. Clients send them as they are, and match results "
-    "with either call.",
+    "from one, and copied turns or lines, break this. Clients send them as they are, and match "
+    "results with either call.",
 )
 RULES: Final[tuple[Rule, ...]] = (
     ORPHAN_RESULT,
@@ -128,7 +128,7 @@ def look(evidence: Evidence) -> None:
     _note(evidence, DUPLICATE_RESULT, pairs.repeated, "call {} has a result already")
     _note(evidence, RESULT_BEFORE_USE, pairs.early, "the result of {} stands before the call")
     _note(evidence, RESULT_LATE, pairs.late, "the result of {} stands behind another response")
-    _note(evidence, DUPLICATE_USE, pairs.reused, "an earlier response has a call {}")
+    _note(evidence, DUPLICATE_USE, pairs.reused, "an earlier call has the id {}")
 
 
 def _note(evidence: Evidence, rule: Rule, blocks: tuple[Block, ...], words: str) -> None:
