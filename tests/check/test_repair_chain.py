@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 import pytest
-from tests.builders import session
+from tests.builders import session, tool
 from tests.check.mending import LOST, Records, at, broken, line_of, talk, told
 
 from steno.check.graph import Graph
@@ -40,7 +40,9 @@ def test_a_lost_parent_is_bridged_to_what_the_client_takes(number: int) -> None:
 
 def test_a_sub_agents_lost_parent_is_bridged_inside_the_sub_agent() -> None:
     records = talk().records()
-    aside = [{**each, "isSidechain": True, "agentId": "a1"} for each in talk().records()]
+    agent = session(seed="aside").user("Look.").assistant(tool("Bash", command="ls"))
+    agent.result("b.py").assistant("Seen.").user("More?")
+    aside = [{**each, "isSidechain": True, "agentId": "a1"} for each in agent.records()]
     names = {each["uuid"]: f"{n:08x}-0000-4000-8000-000000000000" for n, each in enumerate(aside)}
     for each in aside:
         each["uuid"], each["parentUuid"] = names[each["uuid"]], names.get(each["parentUuid"])
