@@ -4,10 +4,11 @@ import json
 
 import pytest
 from tests.builders import image, png, session, text, thinking, tool
+from tests.check.drawn import calls, mended, results, said, sent, uuid
 from tests.check.mending import Records, at, broken, line_of, talk
 
 from steno.check.repair.changes import LONGEST
-from steno.check.repair.edits import ASIDE
+from steno.check.repair.edits import ASIDE, new_uuid
 from steno.check.repair.repair import repair_bytes
 from steno.format.encode import encode_line
 from steno.session.resume.clients import LATEST
@@ -320,3 +321,49 @@ def test_a_result_that_may_be_an_error_or_not_stays_a_result() -> None:
     _, done = broken(talk(), poison)
     assert len(done.edits) == 1
     assert "a.py" in json.dumps(as_resumed(done.transcript, LATEST))
+
+
+@pytest.mark.parametrize("thinks", [False, True])
+def test_an_answer_behind_a_call_whose_result_stands_beside_is_not_misnamed(
+    *, thinks: bool
+) -> None:
+    thought = [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]
+    done = mended(
+        said(1, 0, 0, "One?"),
+        said(2, 1, 1, calls("a"), "m1"),
+        said(3, 2, 2, results("a")),
+        said(4, 2, 3, thought if thinks else "Done.", "m2"),
+        said(5, 4, 4, "Done.", "m2"),
+    )
+    assert done.edits == []
+
+
+def test_a_line_gets_another_name_than_the_one_it_has() -> None:
+    name = f"msg_{new_uuid(uuid(6)).replace('-', '')[:24]}"
+    done = mended(
+        said(1, 0, 0, "One?"),
+        said(2, 1, 1, calls("a"), name),
+        said(3, 2, 2, results("a")),
+        said(4, 3, 3, calls("b"), "m2"),
+        said(5, 4, 4, results("b")),
+        said(6, 5, 5, "Done.", name),
+    )
+    assert [edit.finding for edit in done.edits] == ["message.mixed"]
+    (change,) = done.edits[0].changes
+    assert change.before == name != change.after
+
+
+def test_a_name_that_comes_back_behind_a_command_is_found_though_results_move_behind_it() -> None:
+    command = {**said(6, 5, 5, ""), "type": "system", "subtype": "local_command", "content": "/x"}
+    del command["message"]
+    done = mended(
+        said(1, 0, 0, "One?"),
+        said(2, 1, 1, calls("a"), "m1"),
+        said(3, 2, 2, calls("b"), "m1"),
+        said(4, 2, 3, results("a")),
+        said(5, 3, 4, results("b")),
+        command,
+        said(7, 6, 6, "Done.", "m1"),
+    )
+    assert [edit.finding for edit in done.edits] == ["message.mixed"]
+    assert all(word in sent(done) for word in ("out of a", "out of b", "Done."))

@@ -34,12 +34,17 @@ def misnamed(graph: Graph) -> list[tuple[Node, str]]:
     """Return lines under the name of another response, with the name they should have, if known.
 
     What is pulled in beside the way goes by its name, so a wrong one brings it to a wrong place:
-    the way is looked at first, and then what hangs on a call of another response.
+    where something is wrong, the way is looked at first, and then what hangs on a call of another
+    response. Where nothing seems to be, the way tells only of names that come back, as results
+    may have been brought behind them; results that are missing from it prove nothing.
     """
+    found = _misnamed(graph.conversation)
     if len(graph.way) == len(graph.chain):
-        return _misnamed(graph.conversation)
-    way = [node for node in graph.way if node.index in graph.sent]
-    return _misnamed(way) or _astray(graph) or _misnamed(graph.conversation)
+        return found
+    on_way = _misnamed([node for node in graph.way if node.index in graph.sent])
+    if not found:
+        return [(node, name) for node, name in on_way if not name]
+    return on_way or _astray(graph) or found
 
 
 def _astray(graph: Graph) -> list[tuple[Node, str]]:

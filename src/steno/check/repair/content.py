@@ -68,7 +68,12 @@ def _name_responses(drafts: Drafts, graph: Graph) -> None:
 
 
 def _new_name(node: Node) -> str:
-    return f"msg_{new_uuid(node.uuid).replace('-', '')[:24]}"
+    """Return a name for the response of a line, and not the one that it has."""
+    names = (
+        f"msg_{new_uuid(*parts).replace('-', '')[:24]}"
+        for parts in ((node.uuid,), (node.uuid, node.message_id))
+    )
+    return next(name for name in names if name != node.message_id)
 
 
 def _rename(drafts: Drafts, node: Node, name: str, finding: str, what: str) -> None:
