@@ -5,19 +5,16 @@ from pathlib import Path
 
 import pytest
 from tests.builders import Session, session, tool
+from tests.check.drawn import mended, results, said, sent, uuid
 from tests.check.mending import LOST, Records, at, broken, late, talk, told
-from tests.interop.judge import missing_texts
+from tests.interop.judge import missing_texts, names_much
 
-from steno.check.repair.repair import Repaired, repair_bytes
+from steno.check.repair.repair import repair_bytes
 from steno.format.encode import encode_line
 from steno.format.source import BytesSource
 from steno.session.resume.clients import LATEST
 from steno.session.resume.replay import as_resumed, resumed_chain
 from steno.session.transcript import load
-
-
-def sent(done: Repaired) -> str:
-    return json.dumps(as_resumed(done.transcript, LATEST))
 
 
 def pair() -> Session:
@@ -169,14 +166,63 @@ def test_what_is_left_of_a_response_stays_in_the_conversation() -> None:
     assert "One." in sent(done)
 
 
+@pytest.mark.parametrize("same", [False, True])
+def test_a_message_is_named_though_a_record_of_its_id_was_taken_out(*, same: bool) -> None:
+    ring = [
+        said(1, 4, 0, "One?"),
+        said(2, 1, 1, "One.", "a"),
+        said(3, 2, 2, "Never mind."),
+        said(4, 3, 3, "No.", "b"),
+    ]
+    copy = dict(ring[3]) if same else {**ring[3], "message": ring[1]["message"]}
+    done = mended(*ring[:3], *([ring[3], copy] if same else [copy, ring[3]]), said(5, 2, 4, "Two?"))
+    assert {edit.uuid for edit in done.edits} >= {ring[3]["uuid"]}
+    lines = 4 if same else 5
+    assert [(each.line, each.uuid) for each in done.left] == [(3, uuid(3)), (lines, uuid(4))]
+
+
+def test_what_the_client_came_to_and_steno_did_not_is_named() -> None:
+    untimed = said(3, 2, 2, "Two?")
+    del untimed["timestamp"]
+    last = {"type": "last-prompt", "lastPrompt": "x", "leafUuid": untimed["uuid"]}
+    done = mended(
+        said(1, 0, 0, "One?"),
+        said(2, 1, 1, "One.", "a"),
+        untimed,
+        said(4, 2, 3, "Three?"),
+        said(5, 4, 4, "Three.", "b"),
+        {**last, "sessionId": untimed["sessionId"]},
+    )
+    assert "Three." not in sent(done)
+    assert [each.line for each in done.left] == [4, 5]
+
+
+def test_a_session_whose_leaf_is_taken_out_goes_on_from_what_came_before() -> None:
+    done = mended(
+        said(1, 0, 0, "One?"),
+        said(2, 1, 1, "One.", "a"),
+        said(3, 0, 2, "Aside?"),
+        said(4, 3, 3, "Aside.", "b"),
+        said(5, 2, 4, results("nobody asked")),
+    )
+    assert "set aside" in {edit.action for edit in done.edits}
+    assert "One." in sent(done)
+    assert "Aside." not in sent(done)
+
+
 def test_no_random_session_loses_a_text_that_is_not_named(shared: Path) -> None:
     file = shared / "corpus" / "resume-fuzz" / f"{LATEST.version}.jsonl"
     missing: dict[str, list[str]] = {}
-    for line in file.read_bytes().splitlines():
-        case = json.loads(line)
+    much: list[str] = []
+    cases = [json.loads(line) for line in file.read_bytes().splitlines()]
+    for case in cases:
         data = case["before"].encode()
         done = repair_bytes(data)
         found = missing_texts(data, done, as_resumed(done.transcript, LATEST) or [])
         if found:
             missing[case["name"]] = found
+        if names_much(data, done):
+            much.append(case["name"])
     assert missing == {}
+    # To name what is lost is no excuse for losing it.
+    assert len(much) <= len(cases) * 0.01, much

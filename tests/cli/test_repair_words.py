@@ -14,7 +14,9 @@ from tests.cli.conftest import Steno
 from tests.cli.test_repair import TORN, broken, written
 from tests.conftest import WriteConfig
 
+from steno.check.repair import repair
 from steno.cli import edits
+from steno.format.encode import encode_line
 from steno.safe.terminal import one_line
 from steno.session.resume import rules
 
@@ -82,3 +84,34 @@ def test_every_rule_of_the_api_has_plain_words() -> None:
     wanted = {each for each in names if "{" not in each} | {f"block.{kind}" for kind in kinds}
     assert len(wanted) > len(kinds)
     assert wanted <= set(edits.BREACHES)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_leaves_the_conversation_is_told_by_its_lines(
+    steno: Steno, config: WriteConfig, count: int
+) -> None:
+    made = session(seed="ring").user("One?").assistant("One.").user("Never mind.")
+    made = made.assistant("No.") if count > 1 else made
+    path = written(config, made.user("Two?").assistant("Two."))
+    records = [json.loads(line) for line in path.read_bytes().splitlines()]
+    records[0]["parentUuid"] = records[1 + count]["uuid"]
+    records[2 + count]["parentUuid"] = records[1]["uuid"]
+    path.write_bytes(b"".join(map(encode_line, records)))
+    out = " ".join(steno("repair", path.stem, "-n").out.split())
+    told = (
+        "left 2 messages stay in the file, but are no longer in the conversation: lines 3, 4 "
+        if count > 1
+        else "left 1 message stays in the file, but is no longer in the conversation: line 3 "
+    )
+    assert told in out
+
+
+def test_a_repair_that_takes_too_long_is_not_said_to_undo_itself(
+    steno: Steno, config: WriteConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, made = broken(config)
+    monkeypatch.setattr(repair, "_RUNS", 2)
+    ran = steno("repair", made.session_id, "-n")
+    assert ran.code == 1
+    assert "Not mended: there was more to mend after many rounds" in ran.out
+    assert "undoes" not in ran.out

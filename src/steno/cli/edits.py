@@ -148,10 +148,11 @@ def _lost_lines(lost: Sequence[str], columns: int) -> Iterator[Line]:
 def _left_lines(left: Sequence[Left], columns: int) -> Iterator[Line]:
     if not left:
         return
-    lines = [f"{each.line:,}" for each in left]
-    said = ", ".join(lines[:_LOST]) + (f" and {len(lines) - _LOST:,} more" if lines[_LOST:] else "")
-    stay = "stay" if len(left) > 1 else "stays"
-    what = f"{words.count(len(left), 'message')} {stay} in the file, on a branch: {said}"
+    lines = [f"{line:,}" for line in sorted({each.line for each in left})]
+    more = f" and {len(lines) - _LOST:,} more" if lines[_LOST:] else ""
+    where = f"{'lines' if len(lines) > 1 else 'line'} {', '.join(lines[:_LOST])}{more}"
+    stay = "stay in the file, but are" if len(left) > 1 else "stays in the file, but is"
+    what = f"{words.count(len(left), 'message')} {stay} no longer in the conversation: {where}"
     for place, line in enumerate(wrap(what, columns - _LABEL)):
         yield [("  " + ("" if place else "left").ljust(10), "dim"), (line, "yellow")]
 

@@ -296,7 +296,9 @@ def _way_back(found: Found, wanted: _Asked) -> Iterator[str]:
 
 def _not_proven(job: Job, placed: str, wanted: _Asked) -> Iterator[str]:
     """Yield what came of a repair that is not known to resume, and why it is not."""
-    if not job.settled:
+    if job.endless:
+        yield "Not mended: there was more to mend after many rounds, so the repair was given up."
+    elif not job.settled:
         yield "Not mended: one mend undoes another, so the repair was given up."
     if job.after.wayward:
         yield f"Not mended: {job.wish.client.version} does not go on from the record of --until."

@@ -1,6 +1,6 @@
 """Edits: what a repair does to a file, in words for people and in bytes for the new file."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
 
@@ -57,7 +57,12 @@ class Drafts:
     when the new one is written.
     """
 
-    def __init__(self, graph: Graph, line_of: Callable[[int], int]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        line_of: Callable[[int], int],
+        unlinked: Mapping[str, str | None] | None = None,
+    ) -> None:
         self.graph = graph
         self.transcript = graph.transcript
         self.edits: list[Edit] = []
@@ -67,7 +72,9 @@ class Drafts:
         self._removed: set[int] = set()
         self._ahead: dict[int, list[dict[str, Any]]] = {}
         self._behind: dict[int, list[dict[str, Any]]] = {}
-        self._unlinked: dict[str, str | None] = {}
+        self.unlinked: dict[str, str | None] = {}
+        """What was taken out of its place in the chain, with what stood above."""
+        self._unlinked_before = unlinked or {}
 
     def __bool__(self) -> bool:
         return bool(self.edits)
@@ -128,7 +135,16 @@ class Drafts:
     def unlink(self, node: Node) -> None:
         """Let the children of a record hang on its parent, or on what is left of its response."""
         if node.uuid is not None and node.parent != node.uuid:
-            self._unlinked[node.uuid] = node.parent
+            self.unlinked[node.uuid] = node.parent
+
+    def left_of(self, uuid: str) -> Node | None:
+        """Return a record, or if earlier stages took it out, what its children hang on since."""
+        seen: set[str] = set()
+        above: str | None = uuid
+        while above is not None and above not in self.transcript.by_uuid and above not in seen:
+            seen.add(above)
+            above = self._unlinked_before.get(above)
+        return self.transcript.by_uuid.get(above or "")
 
     def remove(self, place: Node | Gap, finding: str, what: str, *, lost: str = "") -> None:
         """Leave bytes out."""
@@ -216,15 +232,15 @@ class Drafts:
 
     def _relink(self) -> None:
         """Follow the records that were taken out of the chain, wherever they are named."""
-        if not self._unlinked:
+        if not self.unlinked:
             return
         for node in self.transcript.nodes:
             if node.offset in self._removed:
                 continue
             names = ("leafUuid",) if node.type == "last-prompt" else ("parentUuid",)
-            if node.logical_parent in self._unlinked:
+            if node.logical_parent in self.unlinked:
                 names = (*names, "logicalParentUuid")
-            if node.parent in self._unlinked or len(names) > 1 or node.type == "last-prompt":
+            if node.parent in self.unlinked or len(names) > 1 or node.type == "last-prompt":
                 self._follow(node, names)
 
     def _follow(self, node: Node, names: tuple[str, ...]) -> None:
@@ -232,8 +248,8 @@ class Drafts:
             return
         fields = self.fields(node)
         moved = {name: self._resolved(fields[name]) for name in names if name in fields}
-        if node.parent in self._unlinked and fields.get("parentUuid") == node.parent:
-            beside = self.graph.beside(node, moved["parentUuid"], self._unlinked)
+        if node.parent in self.unlinked and fields.get("parentUuid") == node.parent:
+            beside = self.graph.beside(node, moved["parentUuid"], self.unlinked)
             moved["parentUuid"] = beside.uuid if beside is not None else moved["parentUuid"]
         changed = {name: new for name, new in moved.items() if new != fields[name]}
         if changed:
@@ -243,9 +259,9 @@ class Drafts:
         seen: set[str | None] = set()
         if not isinstance(uuid, str):
             return uuid
-        while uuid in self._unlinked and uuid not in seen:
+        while uuid in self.unlinked and uuid not in seen:
             seen.add(uuid)
-            uuid = self._unlinked[uuid]
+            uuid = self.unlinked[uuid]
         return None if uuid in seen else uuid
 
 

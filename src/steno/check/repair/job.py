@@ -74,6 +74,8 @@ class Job(msgspec.Struct):
     """Whether it is a sub-agent's own file, of which only the lines are mended."""
     left: tuple[Left, ...] = ()
     """Messages that stay in the file, but not in the conversation."""
+    endless: bool = False
+    """Whether the repair was given up for its length."""
 
     @property
     def changed(self) -> bool:
@@ -128,7 +130,9 @@ def mend(
     goal = _goal(evidence, wish)
     written = datetime.fromtimestamp(wish.written, UTC)
     stages = (mend_lines,) if agent else stages_for(goal, wish.client, written)
-    result = repair(evidence.graph, stages, bench.put, first=_wanted(wish), done=done)
+    result = repair(
+        evidence.graph, stages, bench.put, client=wish.client, first=_wanted(wish), done=done
+    )
     if result.edits or wish.name:
         evidence = check(result.transcript.source, name=wish.name or name)
         after = _state(evidence, wish.client, proof=True)
@@ -146,6 +150,7 @@ def mend(
         settled=result.settled,
         is_agent=agent,
         left=result.left,
+        endless=result.endless,
     )
 
 

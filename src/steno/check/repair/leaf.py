@@ -13,10 +13,10 @@ __all__ = ["mend_leaf"]
 def mend_leaf(drafts: Drafts, *, client: Client, goal: str | None) -> None:
     """Name the leaf in a `last-prompt` record, or by its time, if the client would go another way.
 
-    `goal` is the record the session stood at before anything was mended.
+    `goal` is the record the session stood at before anything was mended; if that was taken out, it
+    goes on from what came before.
     """
-    transcript = drafts.transcript
-    wanted = transcript.by_uuid.get(goal or "") or drafts.graph.leaf
+    wanted = drafts.left_of(goal or "") or drafts.graph.leaf
     if wanted is None or not wanted.converses:
         return
     missed = not _is_on_the_way(drafts, wanted, client)

@@ -26,6 +26,7 @@ from steno.check.repair.shape import mend_shape
 from steno.check.repair.tools import mend_tools
 from steno.format.records import Gap, Record
 from steno.format.source import BytesSource, Source
+from steno.session.nodes import Node
 from steno.session.resume.clients import LATEST, Client, client_for
 from steno.session.transcript import Transcript, load
 
@@ -47,6 +48,8 @@ class Repaired(msgspec.Struct):
     """Whether nothing is left that a stage would mend."""
     left: tuple[Left, ...] = ()
     """Messages that the client came to before and no longer does."""
+    endless: bool = False
+    """Whether there was still something to mend when the repair had gone on for long enough."""
 
     @property
     def lost(self) -> list[str]:
@@ -83,26 +86,30 @@ def repair(
     stages: Sequence[Stage],
     workshop: Workshop,
     *,
+    client: Client = LATEST,
     first: Iterable[Stage] = (),
     done: Callable[[], None] = lambda: None,
 ) -> Repaired:
     """Run the stages in turn, each until it is content, and on until all are.
 
     What comes `first` is done once, before anything else. `done` is called behind every stage. A
-    stage that does the very same again never comes to an end: the repair does, unsettled.
+    stage that does the very same again never comes to an end: the repair does, unsettled. What
+    leaves the conversation is told as `client` sees it.
     """
-    bench = _Bench(graph, workshop)
+    bench = _Bench(graph, workshop, client)
     for stage in first:
         bench.run(stage)
         done()
     bench.begin()
     content = at = 0
     before: dict[int, list[Edit]] = {}
+    stuck = False
     for _ in range(_RUNS):
         if edits := bench.run(stages[at]):
             # Once more, before the next one builds on what is only half done.
             content = 0
-            if edits == before.get(at):
+            stuck = edits == before.get(at)
+            if stuck:
                 break
             before[at] = edits
         else:
@@ -112,18 +119,26 @@ def repair(
         if content == len(stages):
             break
     settled = content == len(stages)
-    return Repaired(bench.graph.transcript, bench.edits, settled, bench.left())
+    return Repaired(
+        bench.graph.transcript,
+        bench.edits,
+        settled,
+        bench.left(),
+        endless=not settled and not stuck,
+    )
 
 
 class _Bench:
     """The file as it stands, and what was done to it so far."""
 
-    def __init__(self, graph: Graph, workshop: Workshop) -> None:
+    def __init__(self, graph: Graph, workshop: Workshop, client: Client) -> None:
         self.graph = graph
         self.edits: list[Edit] = []
         self._workshop = workshop
+        self._client = client
         self._lines = _Lines()
         self._spoken: list[Left] | None = []
+        self._unlinked: dict[str, str | None] = {}
 
     def begin(self) -> None:
         """Take the conversation as it stands for what there was to mend."""
@@ -131,23 +146,39 @@ class _Bench:
 
     def run(self, stage: Stage) -> list[Edit]:
         """Let one stage do its work; return what that was."""
-        drafts = Drafts(self.graph, self._lines.of(self.graph.transcript))
+        drafts = Drafts(self.graph, self._lines.of(self.graph.transcript), self._unlinked)
         stage(drafts)
         if not drafts:
             return []
         if self._spoken is None:
-            self._spoken = [
-                Left(drafts.line(node), node.uuid or "") for node in self.graph.messages
-            ]
+            self._spoken = [Left(drafts.line(node), node.uuid or "") for node in self._messages()]
         self.edits.extend(drafts.edits)
         self.graph = Graph(load(self._workshop(self._lines.followed(drafts))))
+        self._unlinked = {**self._unlinked, **drafts.unlinked}
         return drafts.edits
+
+    def _messages(self) -> list[Node]:
+        """Return the messages of the conversation, and those that the client takes for some."""
+        read = self.graph.readings.of(self._client).chain or ()
+        others = (node for node in read if node.is_message)
+        found = {node.index: node for node in (*self.graph.messages, *others)}
+        return [found[index] for index in sorted(found)]
 
     def left(self) -> tuple[Left, ...]:
         """Return what there was to mend that is not said any more, and was not taken out."""
-        here = {node.uuid for node in self.graph.messages}
-        here |= {edit.uuid for edit in self.edits if edit.action in ("remove", "set aside")}
-        return tuple(each for each in self._spoken or () if each.uuid and each.uuid not in here)
+        if not self._spoken:
+            return ()
+        here = {node.uuid for node in self._messages()}
+        out = {edit.uuid for edit in self.edits if edit.action in ("remove", "set aside")}
+        # Of several records under one id, another may still be in the file: that is the one meant.
+        kept = self.graph.by_uuid
+        here |= out.difference(kept)
+        line_of = self._lines.of(self.graph.transcript)
+        return tuple(
+            Left(line_of(kept[each.uuid].offset), each.uuid) if each.uuid in kept else each
+            for each in self._spoken
+            if each.uuid and each.uuid not in here
+        )
 
 
 class _Lines:
@@ -196,4 +227,4 @@ def repair_bytes(data: bytes, *, client: str | Client = LATEST, written: float =
     graph = Graph(load(BytesSource(data)))
     goal = graph.leaf.uuid if graph.leaf is not None else None
     stages = stages_for(goal, habits, datetime.fromtimestamp(written, UTC))
-    return repair(graph, stages, lambda chunks: BytesSource(b"".join(chunks)))
+    return repair(graph, stages, lambda chunks: BytesSource(b"".join(chunks)), client=habits)
