@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 from tests.builders import VERSIONS, Session, session, thinking, tool
 from tests.check.looked import NAME, joined, look
+from tests.check.mending import late, talk
 
 from steno.check.readings import GENERATIONS, Readings
 from steno.check.verdict import Stretch, Verdict, verdicts
 from steno.format.blocks import Text, ToolResult, ToolUse
+from steno.format.encode import encode_line
 from steno.format.source import BytesSource
 from steno.session.nodes import Node
 from steno.session.resume.clients import CLIENTS
@@ -250,3 +252,14 @@ def test_empty_answers_are_left_out_not_refused() -> None:
     assert evidence.findings.counts["message.empty-text", "error"] == 1
     assert not verdicts(evidence, replayed=0)[-1].rejected
     assert not verdicts(evidence)[-1].rejected
+
+
+def test_a_late_result_is_lost_where_the_client_puts_an_error_in_its_place() -> None:
+    records = talk().records()
+    late(records)
+    data = b"".join(map(encode_line, records))
+    found = judged(data)
+    line = 1 + next(n for n, each in enumerate(records) if "toolUseResult" in each)
+    for client in ("2.1.200", "2.1.325"):
+        assert Stretch(line, line) in found[client].lost
+        assert "resumes it fully" not in found[client].words

@@ -232,7 +232,7 @@ def _dropped(client: Client, pairs: Pairs) -> set[int]:
     if not client.answers_interrupted:
         blocks += pairs.interrupted
     if client.drops_orphans:
-        blocks += pairs.orphans + pairs.repeated
+        blocks += pairs.orphans + pairs.repeated + pairs.late
     return {block.node.index for block in blocks}
 
 
