@@ -1,7 +1,10 @@
 """The door of the command line: answers `--version` at once, hands the rest to `steno.cli`."""
 
+import gc
 import os
 import sys
+
+_OFTEN_ENOUGH = 50_000
 
 
 def main() -> None:
@@ -11,11 +14,17 @@ def main() -> None:
 
         _say(f"steno {__version__}\n")
         return
+    # Code is no garbage: to look through it again and again while it is imported is in vain.
+    gc.set_threshold(_OFTEN_ENOUGH)
     try:
         from steno.cli.main import run
     except KeyboardInterrupt:
         os._exit(130)  # nothing has begun, so there is nothing to say or to tidy
-    run()
+    try:
+        run()
+    finally:
+        # All of it goes with the process; there is no need to look for what might go first.
+        gc.freeze()
 
 
 def _say(text: str) -> None:
