@@ -7,7 +7,7 @@ tell an append from a change.
 import os
 import sqlite3
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -71,16 +71,16 @@ class Plan(msgspec.Struct):
         return sum(task.size - task.start for task in self.tasks)
 
 
-class _Row(msgspec.Struct, array_like=True, gc=False):
+class _Row(NamedTuple):
     """What the index knows of a file."""
 
+    path: str | bytes
     id: int
     size: int
     mtime: int
     device: int
     inode: int
     gone: int | None
-    seen: bool = False
 
 
 def scan(connection: sqlite3.Connection, roots: Sequence[str]) -> Plan:
@@ -101,36 +101,40 @@ class _Look:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.problems: list[Problem] = []
         self._connection = connection
-        rows = connection.execute("SELECT path, id, size, mtime, device, inode, gone FROM files")
-        self._rows = {path_from(path): _Row(*rest) for path, *rest in rows}
+        rows = connection.execute(f"SELECT {', '.join(_Row._fields)} FROM files")
+        # As they come: of the many hardly one is looked at more closely.
+        self._rows: dict[str, tuple[Any, ...]] = {path_from(row[0]): row for row in rows}
+        self._seen: set[str] = set()
         self._unchanged = 0
 
     def is_known(self, entry: os.DirEntry[str]) -> bool:
         """Whether a file is just as it was; said for every file of every sync."""
-        row = self._rows.get(entry.path)
+        path = entry.path
+        row = self._rows.get(path)
         if row is None:
             return False
         try:
             status = entry.stat()
         except OSError:
             return False
-        row.seen = True
+        self._seen.add(path)
+        _, _, size, mtime, _, inode, gone = row
         if (
-            status.st_size != row.size
-            or status.st_mtime_ns != row.mtime
-            or status.st_ino != row.inode
-            or row.gone is not None
+            status.st_size != size
+            or status.st_mtime_ns != mtime
+            or status.st_ino != inode
+            or gone is not None
         ):
             return False
         self._unchanged += 1
         return True
 
     def plan(self, found: Collection[Found], roots: tuple[str, ...]) -> Plan:
-        for each in found:
-            if each.path in self._rows:
-                self._rows[each.path].seen = True
+        self._seen.update(each.path for each in found)
         missing = {
-            path: row for path, row in self._rows.items() if not row.seen and is_below(path, roots)
+            path: _Row._make(row)
+            for path, row in self._rows.items()
+            if path not in self._seen and is_below(path, roots)
         }
         plan = Plan([], [], [], self._unchanged + len(found), self.problems)
         for each in found:
@@ -158,10 +162,13 @@ class _Look:
         from steno.store.archive.gone import agents_in, gone_below
 
         plan.archive = stamp
+        place = Place("session")
         living = [
-            Found(path, row.size, 0, Place("session"), "") for path, row in self._rows.items()
+            Found(path, _Row._make(row).size, 0, place, "")
+            for path, row in self._rows.items()
+            if path in self._seen
         ]
-        sessions = gone_below(roots, [*found, *(each for each in living if self._is_there(each))])
+        sessions = gone_below(roots, [*found, *living])
         for each in (kept for session in sessions for kept in (session, *agents_in(session))):
             if each.path not in self._rows:
                 plan.tasks.append(
@@ -169,9 +176,6 @@ class _Look:
                         each.path, each.root, each.place, each.size, each.mtime_ns, 0, 0, gone=True
                     )
                 )
-
-    def _is_there(self, found: Found) -> bool:
-        return self._rows[found.path].seen
 
     def _task(self, found: Found, missing: dict[str, _Row]) -> Task | None:
         try:
@@ -190,8 +194,9 @@ class _Look:
         row = self._rows.get(found.path)
         if row is None:
             return self._perhaps_renamed(task, missing)
-        task.file = row.id
-        self._go_on(task, row)
+        known = _Row._make(row)
+        task.file = known.id
+        self._go_on(task, known)
         return task
 
     def _perhaps_renamed(self, task: Task, missing: dict[str, _Row]) -> Task:
@@ -233,7 +238,8 @@ def make_mark(path: str, done: int) -> bytes | None:
     Raises:
         Unreadable: it cannot be read.
     """
-    from hashlib import blake2b
+    # The same as in `hashlib`, which loads all of OpenSSL.
+    from _blake2 import blake2b
 
     from steno.store.read import FileSource
 

@@ -5,6 +5,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Final, Literal
 
 import msgspec
@@ -61,6 +62,7 @@ class Found(msgspec.Struct, frozen=True, gc=False):
 
 
 HEAD: Final = 1 << 16
+_NAME: Final = attrgetter("name")
 _FLAGS: Final = (
     os.O_RDONLY
     | getattr(os, "O_NONBLOCK", 0)
@@ -97,7 +99,7 @@ def listed(folder: str, problems: list[Problem]) -> list[os.DirEntry[str]]:
     """Return what lies in a folder, by name; nothing, and a problem, if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
-            return sorted(entries, key=_name)
+            return sorted(entries, key=_NAME)
     except OSError as error:
         problems.append(problem_of(folder, error))
         return []
@@ -109,10 +111,6 @@ def is_folder(entry: os.DirEntry[str], *, links: bool) -> bool:
         return entry.is_dir(follow_symlinks=links)
     except OSError:
         return False
-
-
-def _name(entry: os.DirEntry[str]) -> str:
-    return entry.name
 
 
 def found_entry(

@@ -99,28 +99,29 @@ class Walk:
         if not self._first_time(path):
             return
         entries = listed(path, self._problems)
-        files = {entry.name for entry in entries if entry.name.endswith(_SUFFIX)}
-        config = any(entry.name in _TOPS for entry in entries)
+        here = {entry.name for entry in entries}
+        config = not _TOPS.isdisjoint(here)
+        known = self._known
         below: list[tuple[str, tuple[str, ...], int]] = []
         for entry in entries:
             name = entry.name
-            if name in files:
-                if self._known is not None and self._known(entry):
+            if name.endswith(_SUFFIX):
+                if known is not None and known(entry):
                     continue
                 found = self._file(entry, names)
                 if found is not None:
                     yield found
-            elif self._wanted(name, files, config=config):
+            elif self._wanted(name, here, config=config):
                 below += self._below(entry, names, depth)
         self._folders += reversed(below)
 
-    def _wanted(self, name: str, files: set[str], *, config: bool) -> bool:
+    def _wanted(self, name: str, here: set[str], *, config: bool) -> bool:
         if name in NEVER or (config and name in CONFIG_FOLDERS):
             return False
         if self._agents:
             return True
         # The folder beside a session holds what belongs to it, but no other session.
-        return name != "subagents" and not (name + _SUFFIX in files and is_uuid(name))
+        return name != "subagents" and not (name + _SUFFIX in here and is_uuid(name))
 
     def _below(
         self, entry: os.DirEntry[str], names: tuple[str, ...], depth: int
