@@ -9,7 +9,7 @@ from steno.store.clock import moment, now
 
 __all__ = ["day_of", "iso", "moment", "now", "when"]
 
-_AGO: Final = re.compile(r"(\d+)\s*([mhdw])")
+_AGO: Final = r"(\d+)\s*([mhdw])"
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _HINT: Final = "a date (2026-11-07), a time ago (7d, 3h), `today` or `yesterday`"
 _DATE: Final = 10
@@ -38,7 +38,7 @@ def when(text: str, current: float) -> tuple[float, float]:
     if word in {"today", "yesterday"}:
         back = 0 if word == "today" else 1
         return day_of(current, back), day_of(current, back - 1)
-    if ago := _AGO.fullmatch(word):
+    if ago := re.fullmatch(_AGO, word):
         start = current - int(ago[1]) * _UNITS[ago[2]]
         return start, start
     start = moment(text.strip())

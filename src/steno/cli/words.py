@@ -8,7 +8,7 @@ from steno.cli.clock import day_of
 
 __all__ = ["clock", "count", "day", "duration", "model_name", "project_name", "size", "tokens"]
 
-_DATED: Final = re.compile(r"-\d{8}$")
+_DATED: Final = r"-\d{8}$"
 _MINUTE: Final = 60
 _HOUR: Final = 3600
 _DAY: Final = 86_400
@@ -103,7 +103,7 @@ def model_name(model: str) -> str:
     >>> model_name("claude-sonnet-4-5-20250929")
     'sonnet-4-5'
     """
-    return _DATED.sub("", model.removeprefix("claude-"))
+    return re.sub(_DATED, "", model.removeprefix("claude-"))
 
 
 def project_name(path: str) -> str:

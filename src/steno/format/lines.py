@@ -11,7 +11,6 @@ from typing import Final
 from steno.format.envelope import decode_envelope
 from steno.format.loose import REFUSED
 from steno.format.records import Gap, Piece, Record
-from steno.format.salvage import salvage
 from steno.format.source import BytesSource, Source
 from steno.format.spans import Damage, Span
 
@@ -68,7 +67,7 @@ def read_pieces(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Itera
             if envelope is not None and line[0] == _OPEN and line[-1] == _CLOSE and not after_zeros:
                 yield Record(line, at, ending, envelope)
             else:
-                yield from salvage(line, at, ended=ended, after_zeros=after_zeros)
+                yield from _salvage(line, at, ended=ended, after_zeros=after_zeros)
             at += len(line) + 1
             after_zeros = False
 
@@ -124,7 +123,13 @@ def read_line(line: Stretch) -> Iterator[Piece]:
     if record is not None:
         yield record
     else:
-        yield from salvage(line.data, line.offset, ended=line.ended, after_zeros=line.after_zeros)
+        yield from _salvage(line.data, line.offset, ended=line.ended, after_zeros=line.after_zeros)
+
+
+def _salvage(data: bytes, offset: int, *, ended: bool, after_zeros: bool) -> Iterator[Piece]:
+    from steno.format.salvage import salvage
+
+    return salvage(data, offset, ended=ended, after_zeros=after_zeros)
 
 
 def make_record(line: Stretch) -> Record | None:

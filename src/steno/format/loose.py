@@ -6,13 +6,16 @@ line. `loose` gives the value with the offending parts made harmless (U+FFFD, nu
 whatever comes behind it (a view, a page, SQLite) can hold it. The raw bytes stay what they are.
 """
 
-import json
 import re
-from typing import Any, Final, cast
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
 from steno.format.depth import depth_of
+
+if TYPE_CHECKING:
+    from json import JSONDecoder
 
 __all__ = ["REFUSED", "loose"]
 
@@ -43,7 +46,7 @@ def _forgiving(raw: bytes) -> Any:
     """Decode with the standard library's forgiving decoder and mend what it lets through."""
     text = raw.decode("utf-8", "replace")
     try:
-        value = _DECODER.decode(text.strip(" \t\r\n\0\N{ZERO WIDTH NO-BREAK SPACE}"))
+        value = _decoder().decode(text.strip(" \t\r\n\0\N{ZERO WIDTH NO-BREAK SPACE}"))
         return _mended(value) if "\\u" in text else value
     except (ValueError, RecursionError):
         return None
@@ -68,4 +71,8 @@ def _mended(value: Any) -> Any:
     return value
 
 
-_DECODER: Final = json.JSONDecoder(strict=False, parse_int=_integer, parse_constant=_no_constant)
+@cache
+def _decoder() -> "JSONDecoder":
+    from json import JSONDecoder
+
+    return JSONDecoder(strict=False, parse_int=_integer, parse_constant=_no_constant)

@@ -94,9 +94,9 @@ class Place(msgspec.Struct, frozen=True, gc=False):
 
 
 SLUG_LIMIT: Final = 200
-_UUID: Final = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+_UUID: Final = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 _AGENT_ID: Final = r"[0-9a-f]{7}|[0-9a-f]{17}|a[0-9A-Za-z_-]+-[0-9a-f]{16}"
-_OTHER: Final = re.compile(r"[^a-zA-Z0-9]")
+_OTHER: Final = r"[^a-zA-Z0-9]"
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -106,7 +106,12 @@ def is_uuid(text: str) -> bool:
     >>> is_uuid("62ecc684-5437-43ff-95cf-5c331fca7ea1"), is_uuid("62ecc684")
     (True, False)
     """
-    return _UUID.fullmatch(text) is not None
+    return _uuid().fullmatch(text) is not None
+
+
+@cache
+def _uuid() -> re.Pattern[str]:
+    return re.compile(_UUID)
 
 
 def is_agent_id(text: str) -> bool:
@@ -191,8 +196,8 @@ def guess_project(name: str) -> str:
 
 def _dashed(path: str) -> str:
     if path.isascii():
-        return _OTHER.sub("-", path)
-    return "".join("--" if c > "\uffff" else _OTHER.sub("-", c) for c in path)
+        return re.sub(_OTHER, "-", path)
+    return "".join("--" if c > "\uffff" else re.sub(_OTHER, "-", c) for c in path)
 
 
 def _java_hash(text: str) -> int:
@@ -291,7 +296,7 @@ _NAME: Final = r"(?P<name>.+)"
 _RUN: Final = r"workflows/(?P<workflow>[^/]+)/(?:.+/)?"
 _SIDE: Final = rf"projects/{_SLUG}/{_SESSION}"
 _RULES: Final[tuple[tuple[Role, str], ...]] = (
-    ("session", rf"projects/{_SLUG}/(?P<session_id>{_UUID.pattern})\.jsonl"),
+    ("session", rf"projects/{_SLUG}/(?P<session_id>{_UUID})\.jsonl"),
     ("agent", rf"projects/{_SLUG}/{_AGENT}\.jsonl"),
     ("agent", rf"{_SIDE}/subagents/(?:{_RUN}|.+/)?{_AGENT}\.jsonl"),
     ("agent-meta", rf"projects/{_SLUG}/{_AGENT}\.meta\.json"),
@@ -306,7 +311,7 @@ _RULES: Final[tuple[tuple[Role, str], ...]] = (
     ("session", rf"conversations/{_SLUG}/[^/]+\.jsonl"),
     ("file-history", rf"file-history/{_SESSION}/{_NAME}"),
     ("history", r"history\.jsonl"),
-    ("todo", rf"todos/(?P<session_id>{_UUID.pattern})-{_AGENT}\.json"),
+    ("todo", rf"todos/(?P<session_id>{_UUID})-{_AGENT}\.json"),
     ("task", rf"tasks/{_SESSION}/(?P<name>[^/]+)\.json"),
     ("lock", rf"tasks/{_SESSION}/\.[^/]+"),
     ("plan", rf"plans/{_NAME}\.md"),
@@ -314,7 +319,7 @@ _RULES: Final[tuple[tuple[Role, str], ...]] = (
     ("shell-snapshot", rf"shell-snapshots/{_NAME}"),
     ("live", r"sessions/(?P<name>[^/]+)\.json"),
     ("credentials", r"sessions/[^/]+\.key|\.credentials\.json"),
-    ("debug", rf"debug/(?P<session_id>{_UUID.pattern})\.txt|debug/.+"),
+    ("debug", rf"debug/(?P<session_id>{_UUID})\.txt|debug/.+"),
     ("session-env", rf"session-env/{_SESSION}(?:/.+)?"),
     ("settings", r"settings(?:\.local)?\.json"),
     ("claude-md", r"CLAUDE(?:\.local)?\.md|rules/.+\.md"),

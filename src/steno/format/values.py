@@ -2,8 +2,6 @@
 
 from typing import Any, Final
 
-from steno.format.catalogue import json_type
-
 __all__ = ["as_list", "as_object", "shown"]
 
 _SHOWN: Final = 60
@@ -26,4 +24,8 @@ def shown(value: Any) -> str:
     >>> shown("zzz"), shown([[]])
     ("'zzz'", 'arr')
     """
-    return repr(value[:_SHOWN]) if isinstance(value, str) else json_type(value)
+    if isinstance(value, str):
+        return repr(value[:_SHOWN])
+    from steno.format.catalogue import json_type
+
+    return json_type(value)

@@ -18,7 +18,7 @@ from steno.index.texts import open_texts
 from steno.index.workers import Reaped, Workers
 from steno.session.story.titles import choose_title
 from steno.store.found import Problem
-from steno.store.glance import given_title
+from steno.store.titles import given_title
 
 __all__ = ["Batch", "take_out"]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Self
 from steno.errors import Busy, NotFound
 from steno.index.database import open_to_read
 from steno.index.home import Home, index_of
-from steno.index.texts import Texts, open_texts
 
 if TYPE_CHECKING:
     from steno.index.sync import Report
+    from steno.index.texts import Texts
 
 __all__ = ["Index", "open_index"]
 
@@ -28,8 +28,10 @@ class Index:
         """What the sync before did; None when there was none."""
 
     @cached_property
-    def texts(self) -> Texts:
+    def texts(self) -> "Texts":
         """The words."""
+        from steno.index.texts import open_texts
+
         return open_texts(self.home.folder)
 
     def __enter__(self) -> Self:

@@ -111,9 +111,6 @@ class Harvest(msgspec.Struct):
     docs: list[Doc] = []
 
 
-_STATE: Final = msgspec.msgpack.Decoder(State)
-
-
 def encode_state(state: State) -> bytes:
     """Return a state as it is kept between two looks at a file."""
     return msgspec.msgpack.encode(state)
@@ -121,4 +118,4 @@ def encode_state(state: State) -> bytes:
 
 def decode_state(raw: bytes) -> State:
     """Return a state that was kept; a new one for nothing."""
-    return _STATE.decode(raw) if raw else State()
+    return msgspec.msgpack.decode(raw, type=State) if raw else State()

@@ -46,9 +46,6 @@ class Reaped(msgspec.Struct, array_like=True):
     problem: str = ""
 
 
-_RESULTS: Final = msgspec.msgpack.Decoder(list[Reaped])
-
-
 class Workers:
     """Those who read. Started before anything else starts threads; used for all of a sync.
 
@@ -117,6 +114,7 @@ class _Work:
         """Have it read by other processes."""
         from concurrent.futures import FIRST_COMPLETED, wait
 
+        results = msgspec.msgpack.Decoder(list[Reaped])
         while self._jobs or self._given:
             # A little more than they can do: none waits, and little is held in memory.
             while self._jobs and len(self._given) <= number:
@@ -124,7 +122,7 @@ class _Work:
                 self._given[pool.submit(_work, jobs)] = jobs
             done, _ = wait(self._given, return_when=FIRST_COMPLETED)
             for future in done:
-                for reaped in _RESULTS.decode(future.result()):
+                for reaped in results.decode(future.result()):
                     yield reaped
                     self._go_on(reaped)
                 del self._given[future]

@@ -33,17 +33,18 @@ Bit: TypeAlias = str | tuple[str, str]
 Line: TypeAlias = list[Bit]
 ColourMode: TypeAlias = Literal["auto", "always", "never"]
 
+# Patterns are compiled when they are first needed: most commands write nothing odd.
 # Controls; everything that is invisible or turns the direction of text; halves of surrogate pairs.
 # Variation selectors 15 and 16 stay: they choose between a text and an emoji form.
-_UNSAFE: Final = re.compile(
+_UNSAFE: Final = (
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2"
     "\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ud800-\udfff\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb"
     "\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]"
 )
-_SPACES: Final = re.compile(r"[ \t\n\r\f\v\x1c-\x1f\x85\u2028\u2029]+")
-_COLOURS: Final = re.compile(r"\x1b\[[0-9;:]*m")
+_SPACES: Final = r"[ \t\n\r\f\v\x1c-\x1f\x85\u2028\u2029]+"
+_COLOURS: Final = r"\x1b\[[0-9;:]*m"
 _PICTURES: Final = 0x2400
 _C0_END: Final = 0x20
 _DELETE: Final = 0x7F
@@ -101,14 +102,14 @@ def clean(text: str, *, newlines: bool = False) -> str:
     if text.isascii() and text.isprintable():
         return text
     if not newlines:
-        return _UNSAFE.sub(_visible, text)
+        return re.sub(_UNSAFE, _visible, text)
     lines = text.replace("\r\n", "\n").split("\n")
-    return "\n".join(_UNSAFE.sub(_visible, line) for line in lines)
+    return "\n".join(re.sub(_UNSAFE, _visible, line) for line in lines)
 
 
 def without_colours(text: str) -> str:
     """Take out the colours a program printed, and nothing else; the rest is still to be cleaned."""
-    return _COLOURS.sub("", text) if "\x1b" in text else text
+    return re.sub(_COLOURS, "", text) if "\x1b" in text else text
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -166,7 +167,7 @@ def one_line(text: str, columns: int | None = None) -> str:
     if columns is not None and len(text) > columns * 8 + 256:
         # What is far behind the cut need not be looked at.
         text = text[: columns * 8 + 256]
-    flat = clean(_SPACES.sub(" ", text).strip())
+    flat = clean(re.sub(_SPACES, " ", text).strip())
     return flat if columns is None else cut(flat, columns)
 
 

@@ -12,10 +12,11 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from steno.format.source import Source
-from steno.store.archive.opened import Archived, opened
-from steno.store.found import Found, peek
+from steno.store.archive.opened import opened
+from steno.store.found import Found
+from steno.store.titles import given_title
 
-__all__ = ["Glance", "Status", "given_title", "glance"]
+__all__ = ["Glance", "Status", "glance"]
 
 Status: TypeAlias = Literal["running", "waiting", "finished", "interrupted", "failed", "empty"]
 
@@ -313,21 +314,6 @@ class _Look:
             if _is_human(line) or any(block.type == "tool_result" for block in blocks):
                 return "running" if age <= _QUIET and not self.left else "interrupted"
         return "waiting" if age <= _LIVE and not self.left else "finished"
-
-
-def given_title(found: Found) -> str:
-    """Return the title that the newest clients keep beside the session."""
-    path = os.path.join(found.path.removesuffix(".jsonl"), "custom-title.json")
-    if isinstance(found, Archived):
-        from steno.store.archive.gone import beside
-
-        raw = beside(found, path, END)
-    else:
-        raw = peek(path, END, [])
-    try:
-        return (_DECODE(raw).custom_title or "") if raw else ""
-    except _BAD:
-        return ""
 
 
 def _message(line: _Line) -> _Message:

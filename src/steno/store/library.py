@@ -18,8 +18,9 @@ from steno.store.archive.opened import Archived, has_archive
 from steno.store.count import count_turns
 from steno.store.discover import Discovery, Found, Problem, discover, found_at
 from steno.store.found import problem_of
-from steno.store.glance import Glance, given_title, glance
+from steno.store.glance import Glance, glance
 from steno.store.places import config_dir, steno_home
+from steno.store.titles import given_title
 
 if TYPE_CHECKING:
     from steno.format.records import Piece

@@ -6,7 +6,6 @@ from typing import Self
 
 from steno.errors import Busy
 from steno.store.disk import open_private
-from steno.store.scratch import unwritable
 
 __all__ = ["Lock"]
 
@@ -31,6 +30,8 @@ class Lock:
             taken = _take(self._descriptor, wait=self._waits)
         except OSError as error:
             self._close()
+            from steno.store.scratch import unwritable
+
             raise unwritable(self._path, error) from error
         if not taken:
             self._close()

@@ -41,7 +41,7 @@ _FLAGS: Final = (
     | getattr(os, "O_BINARY", 0)
 )
 _PRIVATE: Final = 0o600
-_NAME: Final = re.compile(r"\.(?P<of>.+)\.(?P<pid>[0-9]{1,10})-[0-9a-f]{12}\.steno-tmp", re.DOTALL)
+_NAME: Final = r"(?s)\.(?P<of>.+)\.(?P<pid>[0-9]{1,10})-[0-9a-f]{12}\.steno-tmp"
 _FULL: Final = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
 
 
@@ -197,7 +197,7 @@ def sweep(target: str) -> list[str]:
     except OSError:
         return removed
     for each in names:
-        found = _NAME.fullmatch(each)
+        found = re.fullmatch(_NAME, each)
         if found is None or found["of"] != name or alive(int(found["pid"])):
             continue
         path = os.path.join(folder, each)
