@@ -1,19 +1,18 @@
-"""The `steno` command: its help, its errors, its exit codes, and the table of commands.
+"""The `steno` command: its help, its options, and the table of commands.
 
 Commands are imported when they are called, so that each one pays only for itself.
 """
 
 import os
 import sys
-from io import TextIOWrapper
 from typing import Final
 
 import click
 
+from steno.cli.outcome import COMPLETE, INTERRUPTED, run
 from steno.cli.screen import complain
-from steno.errors import Ambiguous, BadRequest, Busy, NotFound, StenoError, Unreadable, Unwritable
 
-__all__ = ["COMMANDS", "cli", "run"]
+__all__ = ["COMMANDS", "call", "cli", "run"]
 
 COMMANDS: Final = {
     "ls": ("steno.cli.ls", "List sessions, newest first."),
@@ -54,9 +53,6 @@ part of one, or `last`.
 Completion:  eval "$(steno --completion bash)" in ~/.bashrc; also zsh, fish
 Exit codes:  0 fine, 1 nothing found or findings, 2 wrong usage, 3 cannot read or write
 """
-_INTERRUPTED: Final = 130
-_LONGEST: Final = 300
-_COMPLETE: Final = "_STENO_COMPLETE"
 _SHELLS: Final = ("bash", "zsh", "fish")
 
 
@@ -88,7 +84,7 @@ def _completion(ctx: click.Context, _param: click.Parameter, shell: str | None) 
 
     made = get_completion_class(shell)
     if made is not None:
-        sys.stdout.write(made(ctx.command, {}, "steno", _COMPLETE).source() + "\n")
+        sys.stdout.write(made(ctx.command, {}, "steno", COMPLETE).source() + "\n")
     ctx.exit()
 
 
@@ -132,57 +128,16 @@ def cli(ctx: click.Context) -> None:
         ctx.invoke(command)
 
 
-def run(arguments: list[str] | None = None) -> None:
-    """Run the command line and leave the process with its exit code."""
-    sys.exit(_run(arguments))
+def call(arguments: list[str]) -> int:
+    """Run a command; return its exit code.
 
-
-def _run(arguments: list[str] | None) -> int:
-    if getattr(sys, "stdout", None) is None:
-        complain("cannot write: the standard output is closed")
-        return 3
-    for stream in (sys.stdout, sys.stderr):
-        # A letter the terminal does not have is written as its number.
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-    try:
-        code = _call(sys.argv[1:] if arguments is None else arguments)
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read the output has seen enough. Python must not try to flush the rest at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except OSError as error:
-        complain(f"cannot read or write: {error.strerror or error}")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 3
-    except Exception as error:
-        return _fault(error)
-    return code
-
-
-def _fault(error: Exception) -> int:
-    """Say in one line that steno itself is at fault; where it is at fault only when asked."""
-    from steno.safe.terminal import clean, one_line
-
-    if os.environ.get("STENO_DEBUG"):
-        from traceback import format_exception
-
-        sys.stderr.write(clean("".join(format_exception(error)), newlines=True))
-    complain(
-        f"internal error: {type(error).__name__}: {one_line(str(error), _LONGEST)}",
-        "a fault of steno's own; STENO_DEBUG=1 shows where",
-    )
-    return 3
-
-
-def _call(arguments: list[str]) -> int:
-    if asked := os.environ.get(_COMPLETE):
+    Raises:
+        StenoError: it could not do what it was to do.
+    """
+    if asked := os.environ.get(COMPLETE):
         from click.shell_completion import shell_complete
 
-        return shell_complete(cli, {}, "steno", _COMPLETE, asked)
+        return shell_complete(cli, {}, "steno", COMPLETE, asked)
     try:
         # Not `cli.main`, which has ideas of its own about pipes and interrupts.
         with cli.make_context("steno", arguments) as context:
@@ -190,28 +145,13 @@ def _call(arguments: list[str]) -> int:
     except click.exceptions.Exit as left:
         return left.exit_code
     except click.Abort:
-        return _INTERRUPTED
+        return INTERRUPTED
     except click.ClickException as error:
         complain(error.format_message(), _help_hint(error))
         return error.exit_code
-    except StenoError as error:
-        complain(str(error), error.hint)
-        return _exit_code(error)
     return 0
 
 
 def _help_hint(error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
     return f"`{context.command_path} --help` says what there is" if context else ""
-
-
-def _exit_code(error: StenoError) -> int:
-    match error:
-        case NotFound():
-            return 1
-        case Ambiguous() | BadRequest():
-            return 2
-        case Unreadable() | Unwritable() | Busy():
-            return 3
-        case _:
-            return 1

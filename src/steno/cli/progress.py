@@ -4,13 +4,14 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Final, Self, TextIO
 
 from steno.cli import words
 from steno.safe.terminal import Paint, cut, one_line, width
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "planned"]
 
 _SLICE: Final = 0.1
 _PATIENCE: Final = 0.5
@@ -96,6 +97,23 @@ class Progress:
         if self._total and rate and done < self._total:
             parts.append(f"{_left((self._total - done) / rate)} left")
         return "  ".join(parts)
+
+
+@contextmanager
+def planned(label: str) -> Generator[Callable[[int], Callable[[int], None]], None, None]:
+    """Give a sync something to tell how much there is to read, and how far it is; draw a bar."""
+    bars: list[Progress] = []
+
+    def begin(size: int) -> Callable[[int], None]:
+        bar = Progress(size, label)
+        bars.append(bar)
+        return bar.add
+
+    try:
+        yield begin
+    finally:
+        for bar in bars:
+            bar.clear()
 
 
 def _left(seconds: float) -> str:

@@ -1,0 +1,102 @@
+"""How a command ends: its exit code, and one line for whatever went wrong.
+
+What most syncs are is done here, without click: they only look, and click costs as much as that.
+"""
+
+import os
+import sys
+from io import TextIOWrapper
+from typing import Final
+
+from steno.cli.screen import complain
+from steno.errors import Ambiguous, BadRequest, Busy, NotFound, StenoError, Unreadable, Unwritable
+
+__all__ = ["COMPLETE", "INTERRUPTED", "run"]
+
+COMPLETE: Final = "_STENO_COMPLETE"
+"""The variable by which a shell asks what could come next."""
+INTERRUPTED: Final = 130
+_LONGEST: Final = 300
+
+
+def run(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave the process with its exit code."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
+    if getattr(sys, "stdout", None) is None:
+        complain("cannot write: the standard output is closed")
+        return 3
+    for stream in (sys.stdout, sys.stderr):
+        # A letter the terminal does not have is written as its number.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = _call(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has seen enough. Python must not try to flush the rest at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        complain(f"cannot read or write: {error.strerror or error}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 3
+    except Exception as error:
+        return _fault(error)
+    return code
+
+
+def _fault(error: Exception) -> int:
+    """Say in one line that steno itself is at fault; where it is at fault only when asked."""
+    from steno.safe.terminal import clean, one_line
+
+    if os.environ.get("STENO_DEBUG"):
+        from traceback import format_exception
+
+        sys.stderr.write(clean("".join(format_exception(error)), newlines=True))
+    complain(
+        f"internal error: {type(error).__name__}: {one_line(str(error), _LONGEST)}",
+        "a fault of steno's own; STENO_DEBUG=1 shows where",
+    )
+    return 3
+
+
+def _call(arguments: list[str]) -> int:
+    try:
+        folders = _folders_to_sync(arguments)
+        if folders is None or COMPLETE in os.environ:
+            from steno.cli.main import call
+
+            return call(arguments)
+        from steno.cli.syncing import sync_folders
+
+        sync_folders(folders)
+    except StenoError as error:
+        complain(str(error), error.hint)
+        return _exit_code(error)
+    return 0
+
+
+def _folders_to_sync(arguments: list[str]) -> tuple[str, ...] | None:
+    """Return what `sync --root DIR …` names, if that is all there is; None for anything else."""
+    options, folders = arguments[1::2], arguments[2::2]
+    plain = len(options) == len(folders) and all(option == "--root" for option in options)
+    if arguments[:1] != ["sync"] or not plain or any(each[:1] in {"", "-"} for each in folders):
+        return None
+    return tuple(folders)
+
+
+def _exit_code(error: StenoError) -> int:
+    match error:
+        case NotFound():
+            return 1
+        case Ambiguous() | BadRequest():
+            return 2
+        case Unreadable() | Unwritable() | Busy():
+            return 3
+        case _:
+            return 1
