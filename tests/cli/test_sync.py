@@ -12,6 +12,7 @@ from tests.builders import session, tool
 from tests.cli.conftest import Steno
 from tests.conftest import WriteConfig
 
+import steno as package
 from steno.index.home import index_of
 from steno.store.archive.archive import Archive
 
@@ -24,6 +25,48 @@ def test_it_says_what_it_read_and_then_that_nothing_is_new(
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith("2 files, 2 with news: ")
     assert steno("sync").out == "2 files, nothing new\n"
+
+
+def test_a_sync_of_little_imports_nothing_it_does_not_need(
+    steno: Steno, config: WriteConfig
+) -> None:
+    folder = config(session(seed="one").user("Why?"))
+    steno("sync")
+    file = next(folder.glob("projects/*/*.jsonl"))
+    file.write_bytes(session(seed="one").user("Why?").assistant("So.").bytes())
+    code = (
+        "import sys\nfrom steno.cli.outcome import run\n"
+        "try:\n    run(['sync'])\nexcept SystemExit:\n    pass\n"
+        "sys.stderr.write(' '.join(sys.modules))"
+    )
+    env = {**os.environ, "PYTHONPATH": str(Path(package.__file__).parents[1])}
+    command = [sys.executable, "-c", code]
+    ran = [subprocess.run(command, env=env, check=True, capture_output=True) for _ in range(2)]
+    assert ran[0].stdout.startswith(b"1 file, 1 with news: ")
+    assert ran[1].stdout == b"1 file, nothing new\n"
+    appended, looked = (set(each.stderr.decode().split()) for each in ran)
+    assert "tantivy" in appended
+    assert not {"click", "inspect", "typing_extensions", "_hashlib", "json"} & (appended | looked)
+    assert not {"tantivy", "steno.index.batch", "steno.index.texts"} & looked
+
+
+@pytest.mark.parametrize("more", [(), ("--color", "auto"), ("--color=auto",)])
+def test_it_says_the_same_whoever_reads_its_options(
+    steno: Steno, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    nowhere = tmp_path / "nowhere"
+    ran = steno("sync", "--root", nowhere, *more)
+    assert (ran.code, ran.out, ran.err) == (3, "", f"steno: {nowhere}: no such folder\n")
+    (tmp_path / "empty").mkdir()
+    ran = steno("sync", "--root", tmp_path / "empty", *more)
+    assert (ran.code, ran.out, ran.err) == (0, "0 files, nothing new\n", "")
+
+
+@pytest.mark.parametrize("odd", [("--root",), ("--root", "--demo"), ("--rot", "x"), ("x",)])
+def test_what_is_no_plain_sync_is_read_as_any_command(steno: Steno, odd: tuple[str, ...]) -> None:
+    ran = steno("sync", *odd)
+    assert ran.code in {2, 3}
+    assert ran.err.startswith("steno: ")
 
 
 def test_programs_get_figures(steno: Steno, config: WriteConfig) -> None:

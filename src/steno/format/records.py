@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 from steno.format.blocks import Block, Text, Thinking, ToolResult, ToolUse
 from steno.format.dialects import Dialect, adapted_blocks, adapted_role, dialect_of
 from steno.format.envelope import Envelope
-from steno.format.flaws import flaws
 from steno.format.loose import loose
 from steno.format.message import Message, Usage, decode_message
 from steno.format.spans import Damage, Span
@@ -94,6 +93,8 @@ class Record:
     @property
     def damage(self) -> tuple[Damage, ...]:
         """Everything odd about these bytes: found on the way here, and inside the line."""
+        from steno.format.flaws import flaws
+
         return (*self.notes, *flaws(self.line, self.offset))
 
     @property
