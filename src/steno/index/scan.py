@@ -6,7 +6,7 @@ tell an append from a change.
 
 import os
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -101,16 +101,16 @@ class _Look:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.problems: list[Problem] = []
         self._connection = connection
-        rows = connection.execute(f"SELECT {', '.join(_Row._fields)} FROM files")
-        # As they come: of the many hardly one is looked at more closely.
-        self._rows: dict[str, tuple[Any, ...]] = {path_from(row[0]): row for row in rows}
+        # As they come, and no more than is compared: of the many hardly one is not as it was.
+        rows = connection.execute("SELECT path, size, mtime, inode FROM files WHERE gone IS NULL")
+        self._living: dict[str, tuple[Any, ...]] = {path_from(row[0]): row for row in rows}
         self._seen: set[str] = set()
         self._unchanged = 0
 
     def is_known(self, entry: os.DirEntry[str]) -> bool:
         """Whether a file is just as it was; said for every file of every sync."""
         path = entry.path
-        row = self._rows.get(path)
+        row = self._living.get(path)
         if row is None:
             return False
         try:
@@ -118,35 +118,28 @@ class _Look:
         except OSError:
             return False
         self._seen.add(path)
-        _, _, size, mtime, _, inode, gone = row
-        if (
-            status.st_size != size
-            or status.st_mtime_ns != mtime
-            or status.st_ino != inode
-            or gone is not None
-        ):
+        _, size, mtime, inode = row
+        if status.st_size != size or status.st_mtime_ns != mtime or status.st_ino != inode:
             return False
         self._unchanged += 1
         return True
 
     def plan(self, found: Collection[Found], roots: tuple[str, ...]) -> Plan:
         self._seen.update(each.path for each in found)
-        missing = {
-            path: _Row._make(row)
-            for path, row in self._rows.items()
-            if path not in self._seen and is_below(path, roots)
-        }
+        missing = [each for each in self._living if each not in self._seen]
+        renamed: set[int] = set()
         plan = Plan([], [], [], self._unchanged + len(found), self.problems)
         for each in found:
             try:
-                task = self._task(each, missing)
+                task = self._task(each, roots, renamed)
             except Unreadable as error:
                 # It may be another time; until then all stays as it is.
                 self.problems.append(Problem("unreadable", each.path, str(error)))
                 continue
             if task is not None:
                 (plan.tasks if task.size > task.start or task.anew else plan.touched).append(task)
-        plan.gone = [row.id for row in missing.values() if row.gone is None]
+        lost = [self._row(each) for each in missing if is_below(each, roots)]
+        plan.gone = [row.id for row in lost if row is not None and row.id not in renamed]
         return plan
 
     def add_archived(self, plan: Plan, found: Collection[Found], roots: tuple[str, ...]) -> None:
@@ -164,20 +157,29 @@ class _Look:
         plan.archive = stamp
         place = Place("session")
         living = [
-            Found(path, _Row._make(row).size, 0, place, "")
-            for path, row in self._rows.items()
+            Found(path, row[1], 0, place, "")
+            for path, row in self._living.items()
             if path in self._seen
         ]
         sessions = gone_below(roots, [*found, *living])
         for each in (kept for session in sessions for kept in (session, *agents_in(session))):
-            if each.path not in self._rows:
+            if self._row(each.path) is None:
                 plan.tasks.append(
                     Task(
                         each.path, each.root, each.place, each.size, each.mtime_ns, 0, 0, gone=True
                     )
                 )
 
-    def _task(self, found: Found, missing: dict[str, _Row]) -> Task | None:
+    def _row(self, path: str) -> _Row | None:
+        """Return what the index knows of a file, also of one that is gone."""
+        return next(self._rows("path = ?", path_to(path)), None)
+
+    def _rows(self, where: str, *values: object) -> Iterator[_Row]:
+        columns = ", ".join(_Row._fields)
+        query = f"SELECT {columns} FROM files WHERE {where} ORDER BY id"
+        return map(_Row._make, self._connection.execute(query, values).fetchall())
+
+    def _task(self, found: Found, roots: tuple[str, ...], renamed: set[int]) -> Task | None:
         try:
             status = os.stat(found.path)
         except OSError:
@@ -191,24 +193,23 @@ class _Look:
             status.st_dev,
             status.st_ino,
         )
-        row = self._rows.get(found.path)
+        row = self._row(found.path)
         if row is None:
-            return self._perhaps_renamed(task, missing)
-        known = _Row._make(row)
-        task.file = known.id
-        self._go_on(task, known)
+            return self._perhaps_renamed(task, roots, renamed)
+        task.file = row.id
+        self._go_on(task, row)
         return task
 
-    def _perhaps_renamed(self, task: Task, missing: dict[str, _Row]) -> Task:
+    def _perhaps_renamed(self, task: Task, roots: tuple[str, ...], renamed: set[int]) -> Task:
         """Take a new name with the bytes of a file that went away for the same file."""
-        identity = (task.device, task.inode)
-        for path, row in missing.items():
-            if (row.device, row.inode) != identity:
+        for row in self._rows("device = ? AND inode = ?", task.device, task.inode):
+            path = path_from(row.path)
+            if path in self._seen or row.id in renamed or not is_below(path, roots):
                 continue
             task.file = row.id
             self._go_on(task, row)
             if not task.anew:
-                del missing[path]
+                renamed.add(row.id)
                 return task
             task.file, task.anew = 0, False
         return task
