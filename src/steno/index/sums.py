@@ -39,6 +39,14 @@ UPDATE usage SET counts = file = (
   ORDER BY u.output DESC, u.copied, s.started, s.id, s.agent, f.path LIMIT 1
 ) WHERE key = ?
 """
+_LEND: Final = """
+UPDATE sessions SET named = 1, title = (
+  SELECT max(note) FROM links WHERE kind = 'summary' AND target = sessions.last_uuid
+) WHERE NOT named AND last_uuid != ''
+"""
+_IS_LENT: Final = (
+    "EXISTS (SELECT 1 FROM links WHERE kind = 'summary' AND target = sessions.last_uuid)"
+)
 
 
 def recount(connection: sqlite3.Connection, keys: Iterable[str]) -> None:
@@ -93,19 +101,11 @@ def lend_titles(connection: sqlite3.Connection, files: Iterable[int]) -> None:
     files = list(files)
     for some in (files[at : at + _CHUNK] for at in range(0, len(files), _CHUNK)):
         marks = ", ".join("?" * len(some))
-        connection.execute(
-            f"""
-            UPDATE sessions SET named = 1, title = (
-              SELECT max(note) FROM links WHERE kind = 'summary' AND target = sessions.last_uuid
-            ) WHERE NOT named AND last_uuid != '' AND (
-              file IN ({marks}) AND last_uuid IN (SELECT target FROM links WHERE kind = 'summary')
-              OR last_uuid IN (
-                SELECT target FROM links WHERE kind = 'summary' AND file IN ({marks})
-              )
-            )
-            """,
-            (*some, *some),
-        )
+        connection.execute(f"{_LEND} AND file IN ({marks}) AND {_IS_LENT}", some)
+        summaries = f"FROM links WHERE kind = 'summary' AND file IN ({marks})"
+        # This one looks at every session, and few files hold a title for another.
+        if connection.execute(f"SELECT 1 {summaries} LIMIT 1", some).fetchone():
+            connection.execute(f"{_LEND} AND last_uuid IN (SELECT target {summaries})", some)
 
 
 def zone() -> str:
