@@ -4,8 +4,6 @@ import re
 import time
 from typing import Final
 
-from steno.cli.clock import day_of
-
 __all__ = ["clock", "count", "day", "duration", "model_name", "project_name", "size", "tokens"]
 
 _DATED: Final = r"-\d{8}$"
@@ -85,6 +83,8 @@ def clock(seconds: float | None) -> str:
 
 def day(seconds: float, current: float) -> str:
     """Return what people call a day: Today, Yesterday, a weekday of this week, or the date."""
+    from steno.cli.clock import day_of
+
     start = day_of(seconds)
     if start == day_of(current):
         return "Today"

@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from steno.errors import BadRequest, Unreadable
+from steno.store.archive.stamp import ARCHIVE, CATALOGUE
 from steno.store.found import Found
 from steno.store.places import steno_home
 from steno.store.read import FileSource, PathSource
@@ -17,16 +18,13 @@ __all__ = [
     "CATALOGUE",
     "SESSIONS",
     "Archived",
-    "archive_stamp",
     "has_archive",
     "open_anywhere",
     "opened",
     "source_of",
 ]
 
-ARCHIVE: Final = "archive"
 SESSIONS: Final = "sessions"
-CATALOGUE: Final = (ARCHIVE, "sessions.jsonl")
 
 
 class Archived(Found, frozen=True, gc=False):
@@ -43,14 +41,6 @@ def has_archive() -> bool:
     with suppress(BadRequest):
         return os.path.exists(os.path.join(steno_home(), *CATALOGUE))
     return False
-
-
-def archive_stamp() -> str:
-    """Return what tells whether anything was archived since; nothing where there is no archive."""
-    with suppress(BadRequest, OSError):
-        seen = os.stat(os.path.join(steno_home(), *CATALOGUE))
-        return f"{seen.st_mtime_ns} {seen.st_size}"
-    return ""
 
 
 def opened(found: Found) -> "FileSource | ArchiveSource":
