@@ -144,7 +144,7 @@ class _Look:
 
     def add_archived(self, plan: Plan, found: Collection[Found], roots: tuple[str, ...]) -> None:
         """Plan to read what is only in the archive, if the archive has news."""
-        from steno.store.archive.stamp import archive_stamp
+        from steno.store.archived import archive_stamp
 
         stamp = archive_stamp()
         # Other roots may have other sessions in it.

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from steno.errors import BadRequest, Unreadable
-from steno.store.archive.stamp import ARCHIVE, CATALOGUE
+from steno.store.archived import ARCHIVE, CATALOGUE
 from steno.store.found import Found
 from steno.store.places import steno_home
 from steno.store.read import FileSource, PathSource
