@@ -239,8 +239,11 @@ def make_mark(path: str, done: int) -> bytes | None:
     Raises:
         Unreadable: it cannot be read.
     """
-    # The same as in `hashlib`, which loads all of OpenSSL.
-    from _blake2 import blake2b
+    try:
+        # The same as in `hashlib`, which loads all of OpenSSL; but not everywhere.
+        from _blake2 import blake2b
+    except ImportError:
+        from hashlib import blake2b
 
     from steno.store.read import FileSource
 
