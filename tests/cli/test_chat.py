@@ -249,3 +249,28 @@ def test_a_projects_own_settings_count_only_when_it_is_trusted(chat: Chat, scrip
     chat("-p", "go", "--trust")
     assert (chat.project / "made").exists()
     assert "Always say please." in str(chat.server.requests[-1].body["system"])
+
+
+def test_taken_back_the_conversation_and_the_files_are_as_they_were(
+    chat: Chat, script: Script
+) -> None:
+    path = chat.project / "a.py"
+    path.write_text("print(1)\n")
+    script.on("otherwise", "Fine.")
+    script.on("fix", tool("Read", file_path=str(path)))
+    script.then(tool("Edit", file_path=str(path), old_string="1", new_string="2"))
+    script.then(tool("Bash", command="touch made")).then("Fixed.")
+    allowed = ("--permission-mode", "acceptEdits", "--allowedTools", "Bash(touch:*)")
+    chat("-p", "fix it", *allowed)
+    assert path.read_text() == "print(2)\n"
+    assert (chat.project / "made").exists()
+    records = [json.loads(line) for line in chat.files[0].read_bytes().splitlines()]
+    prompt = next(each["uuid"] for each in records if each["type"] == "user")
+    out = chat("-p", "-c", "--rewind-files", prompt)
+    assert path.read_text() == "print(1)\n"
+    assert not (chat.project / "made").exists()
+    assert "a.py" in out
+    chat("-p", "-c", "--rewind", prompt, "otherwise")
+    assert len(chat.server.requests[-1].body["messages"]) == 1
+    assert chat("-p", "-c", "--rewind-files", "nonsense", code=1) == ""
+    chat.check()

@@ -10,12 +10,12 @@ from typing import Final
 import pytest
 from tests.agent.stage import Stage
 from tests.interop.client import LIMIT, QUICK, Job, resume_all
-from tests.interop.judge import sent
+from tests.interop.judge import predicted, sent
 from tests.notation import notation
 
 from steno.agent.compact import Compactor
 from steno.agent.loop import Agent
-from steno.agent.sessions import fork, prompts, rewind
+from steno.agent.sessions import fork, go_on, prompts, rewind
 from steno.model.server.minds import Failure, bad_tool, cut, text, thinking, tool
 from steno.model.server.script import Script
 
@@ -227,3 +227,41 @@ def ours(stage: Stage, version: str) -> list[str]:
     said = notation(stage.talk.messages())
     is_open = said[-1].startswith("u:") and version == NEWEST
     return [*said, "a:No response requested."] if is_open else said
+
+
+# Of the scenes with a screen, some hold words of the client's own that are not predicted.
+REAL: Final = (
+    *("plain", "multi", "thinking", "thinktool", "todo", "bigout", "compact", "autocompact"),
+    *("hooks", "maxtok", "apierr", "refusal", "tui_worktree", "cutstream", "mcp", "slash"),
+)
+
+
+def test_sessions_of_the_real_client_go_on_here_and_there_again(
+    tmp_path: Path, shared: Path
+) -> None:
+    stages: dict[str, Stage] = {}
+    for scene in REAL[: 4 if QUICK else None]:
+        found = (shared / "corpus" / "real-client" / NEWEST / scene / "projects").glob("*/*.jsonl")
+        for path in sorted(each for each in found if each.stat().st_size)[:1]:
+            folder = tmp_path / scene
+            folder.mkdir()
+            copy = folder / path.name
+            copy.write_bytes(path.read_bytes())
+            stage = Stage(folder, Script().otherwise("Yes."), signed=False)
+            stage.work = go_on(str(copy), stage.cwd)
+            (ended,) = stage.say("go on")
+            assert (ended.reason, list(stage.server.refused)) == ("done", []), scene
+            stages[scene] = stage
+    answers = resume_all(NEWEST, [Job(stage.data) for stage in stages.values()])
+    got = {name: sent(answer) for name, answer in zip(stages, answers, strict=True)}
+    want = {name: predicted(stage.data, NEWEST) for name, stage in stages.items()}
+    assert {name: bare(said) for name, said in got.items()} == {
+        name: bare(said) for name, said in want.items()
+    }
+    assert all("go on" in said[-2] and said[-1] == "a:Yes." for said in got.values())
+
+
+def bare(said: list[str]) -> list[str]:
+    """Leave out the filler that stands in the corpus for the client's own words."""
+    parts = ([part for part in each.split(" + ") if "lorem" not in part] for each in said)
+    return [" + ".join(each) for each in parts]

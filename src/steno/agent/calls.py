@@ -8,6 +8,7 @@ import msgspec
 
 from steno.agent.events import Event, Refused, ToolGrew, ToolStarted
 from steno.agent.gates import Gate, Gates, open_gates
+from steno.agent.keeping import Keeping, NoKeeping
 from steno.agent.toolbox import Toolbox, input_flaw
 from steno.errors import StenoError
 from steno.guard.decision import Decision
@@ -54,6 +55,7 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
     emit: Callable[[Event], None]
     gates: Gates = open_gates
     consent: Consent = _nobody
+    keeping: Keeping = msgspec.field(default_factory=NoKeeping)
     said: Callable[[], list[str]] = list
     """What calls have left for the model to read behind their results."""
     _asking: asyncio.Lock | None = None
@@ -110,8 +112,10 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
 
     async def _run(self, tool: Tool, call: Block) -> Outcome:
         self.emit(ToolStarted(call))
+        background = bool(call["input"].get("run_in_background"))
         try:
-            return await tool.run(call["input"], self.around, str(call.get("id")))
+            async with self.keeping.call(tool.spec.name, background=background):
+                return await tool.run(call["input"], self.around, str(call.get("id")))
         except (StenoError, OSError, ValueError) as error:
             return _error(str(error) or type(error).__name__)
 

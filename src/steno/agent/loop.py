@@ -161,6 +161,7 @@ class Agent:
         if gate.blocked:
             return gate.reason or "A hook kept the prompt out."
         uuid = self.talk.prompt(prompt)
+        await self.caller.keeping.begin(uuid)
         self.emit(events.Prompted(text_of(prompt), uuid))
         for words in gate.context:
             self.talk.prompt(words, meta=True)
@@ -171,7 +172,7 @@ class Agent:
         calls = [block for block in response.blocks if block.get("type") == "tool_use"]
         if calls:
             ends = await self._make(calls)
-            self._empty_inbox()
+            await self._empty_inbox()
             return "refused" if ends else None
         if held.nudges < _NUDGES and (response.stop_reason in _NUDGED or self._was_cut):
             held.nudges += 1
@@ -180,7 +181,7 @@ class Agent:
             if nudge and response.blocks:
                 self.talk.prompt(nudge, meta=True)
             return None
-        if self._empty_inbox():
+        if await self._empty_inbox():
             return None
         gate = await self.caller.gates("Stop", {"stop_hook_active": held.stops > 0})
         self._tell(gate)
@@ -192,12 +193,13 @@ class Agent:
 
     # What is said
 
-    def _empty_inbox(self) -> bool:
+    async def _empty_inbox(self) -> bool:
         """Say what has come in meanwhile; return whether there was anything."""
         waiting, self.inbox[:] = list(self.inbox), []
         for words, meta in waiting:
             uuid = self.talk.prompt(words, meta=meta)
             if not meta:
+                await self.caller.keeping.begin(uuid)
                 self.emit(events.Prompted(words, uuid))
         return bool(waiting)
 

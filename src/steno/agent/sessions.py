@@ -30,6 +30,8 @@ class Work(msgspec.Struct, eq=False):
     talk: Conversation
     model: str = ""
     """The model that was asked last; nothing in a new session."""
+    origin: str = ""
+    """The session that this one was forked from, if it was just now."""
 
     @property
     def id(self) -> str:
@@ -77,7 +79,9 @@ def fork(config: str, path: str, cwd: str, *, session_id: str = "") -> Work:
     copy = Recorder(target, _place(name, cwd))
     copy.copy(_renamed(transcript, name))
     copy.close()
-    return go_on(target, cwd)
+    work = go_on(target, cwd)
+    work.origin = os.path.splitext(os.path.basename(path))[0]
+    return work
 
 
 def prompts(work_path: str) -> list[tuple[str, str]]:

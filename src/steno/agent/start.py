@@ -7,11 +7,13 @@ from typing import Any, Final
 import msgspec
 
 from steno.agent.calls import Caller, Consent
+from steno.agent.checkpoints import Checkpoints
 from steno.agent.compact import Compactor
 from steno.agent.conversation import Conversation
 from steno.agent.definitions import Definition, discover_definitions
 from steno.agent.events import Event, Noticed
 from steno.agent.hooks import Hooks, Scene
+from steno.agent.keeping import WithinKeeping
 from steno.agent.loop import Agent, Course, Model
 from steno.agent.mcp import Connections
 from steno.agent.mcp_servers import find_servers
@@ -30,13 +32,15 @@ from steno.format.paths import plan_path
 from steno.guard.decision import MODES, Decision, Mode
 from steno.guard.judge import Guard
 from steno.guard.rules import Layer, gather
-from steno.store.places import home_dir
+from steno.session.transcript import load
+from steno.store.places import home_dir, steno_home
+from steno.store.read import FileSource
 from steno.tools import shells
 from steno.tools.base import Around, Ask, Tool
 from steno.tools.names import file_tools
 from steno.tools.tasks import other_tools
 
-__all__ = ["DEFAULT_MODEL", "Options", "People", "Started", "start"]
+__all__ = ["DEFAULT_MODEL", "Options", "People", "Started", "points_of", "start"]
 
 DEFAULT_MODEL: Final = "claude-opus-4-5-20251101"
 _MODELS: Final = {
@@ -115,6 +119,15 @@ def start(options: Options, work: Work, model: Model, people: People, price: Pri
     return _Making(options, work, model, people, price).done()
 
 
+def points_of(work: Work, options: Options) -> Checkpoints:
+    """Return the files of a session as they were at its prompts."""
+    recorder = work.talk.recorder
+    points = Checkpoints(options.config, recorder, options.cwd, home=steno_home(options.env))
+    if os.path.exists(recorder.path):
+        points.resume(load(FileSource(recorder.path)), origin=work.origin)
+    return points
+
+
 class _Followed:
     """A guard that follows the mode which the tools for planning ask for."""
 
@@ -148,6 +161,7 @@ class _Making:
         )
         self.notes += map(str, self.settings.notes)
         self.guard = self._guard()
+        self.points = points_of(work, options)
         hooks = () if self.settings.disable_all_hooks else self.settings.hooks
         self.hooks = Hooks(hooks, trusted=options.trusted)
         found, notes = find_servers(
@@ -169,10 +183,15 @@ class _Making:
         """Return what has become of it."""
         work = self.work
         around = self._around()
+        self.points.notice = lambda words: self.people.emit(Noticed(words, "warning"))
+        self.points.at_large = lambda: any(
+            task.status == "running" for task in shells.of(around).tasks.values()
+        )
         agents = self._agent_tool(self.people.emit, 0)
         tools = self._toolbox(agents)
         self.servers.start()
         agent = self._agent(work.talk, tools, around, self._system(), self._model())
+        agent.caller.keeping = self.points
         around.notify = lambda words: agent.inbox.append((words, True))
         compactor = Compactor(window=self.options.window, automatic=self.settings.auto_compact)
         agent.fit = compactor
@@ -271,7 +290,9 @@ class _Making:
         tools = self._tools_for(definition, depth)
         asked = model or ("" if definition.model == "inherit" else definition.model)
         named = _MODELS.get(asked, asked) or self._model()
-        return self._agent(Conversation(recorder), tools, inner, [definition.prompt], named)
+        agent = self._agent(Conversation(recorder), tools, inner, [definition.prompt], named)
+        agent.caller.keeping = WithinKeeping(self.points)
+        return agent
 
     def _tools_for(self, definition: Definition, depth: int) -> Toolbox:
         inner = self._agent_tool(self.people.emit, depth)
@@ -287,6 +308,7 @@ class _Making:
             folder=self.work.talk.recorder.folder,
             env=self._environment(),
             ask=self.people.ask,
+            before_change=self.points.before_change,
         )
         around.kept["tasks_folder"] = os.path.join(self.options.config, "tasks", session)
         around.kept["plan_file"] = os.path.join(self.options.config, plan_path(session))

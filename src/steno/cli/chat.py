@@ -11,7 +11,7 @@ from steno.cli.happenings import lines_of
 from steno.cli.screen import Screen, harmless, write_bytes
 from steno.errors import BadRequest, NotFound
 from steno.format.encode import encode
-from steno.safe.terminal import clean
+from steno.safe.terminal import clean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -41,6 +41,8 @@ class Asked(msgspec.Struct):
     go_on: bool = False
     fork: bool = False
     session_id: str = ""
+    rewind: str = ""
+    rewind_files: str = ""
     model: str = ""
     mode: str = ""
     skip_permissions: bool = False
@@ -82,6 +84,12 @@ class Asked(msgspec.Struct):
 @click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with the newest session here.")
 @click.option("-r", "--resume", metavar="SESSION", default="", help="Go on with a session.")
 @click.option("--fork-session", "fork", is_flag=True, help="With the two above: in a new session.")
+@click.option(
+    "--rewind", metavar="ID", default="", help="With the first two: from before a prompt."
+)
+@click.option(
+    "--rewind-files", metavar="ID", default="", help="Put the files back as they were at a prompt."
+)
 @click.option("--session-id", metavar="UUID", default="", help="The id of a new session.")
 @click.option("--model", metavar="MODEL", default="", help="A model, or opus, sonnet, haiku.")
 @click.option(
@@ -150,6 +158,10 @@ def _run(asked: Asked) -> int:
     from steno.report.prices import Prices
     from steno.report.spent import spending
 
+    if asked.rewind_files:
+        _put_back(asked)
+        if not asked.words:
+            return 0
     prompt = _prompt(asked) if asked.input_format == "text" else ""
     endpoint = Endpoint.from_environment(os.environ)
     budget = round(asked.budget * _MICRO) if asked.budget is not None else None
@@ -167,6 +179,22 @@ def _run(asked: Asked) -> int:
             )
 
     return asyncio.run(together())
+
+
+def _put_back(asked: Asked) -> None:
+    """Put files back as they were when a prompt was said, and say which."""
+    from steno.agent.start import points_of
+
+    options = _options(asked)
+    work = _work(asked, options)
+    points = points_of(work, options)
+    done = points.restore(asked.rewind_files)
+    work.talk.recorder.close()
+    screen = Screen()
+    for each in done.done:
+        screen.lines([[f"{each.action:9}", " ", one_line(each.path)]])
+    for each in done.left:
+        screen.lines([[("left     ", "yellow"), " ", one_line(each.path)]])
 
 
 def _demo() -> int:
@@ -284,7 +312,7 @@ def _shape(schema: str) -> "Shape | None":
 
 def _work(asked: Asked, options: "Options") -> "Work":
     """Return the session to work in."""
-    from steno.agent.sessions import fork, go_on, new
+    from steno.agent.sessions import fork, go_on, new, rewind
     from steno.store.library import find
 
     if not asked.resume and not asked.go_on:
@@ -294,6 +322,8 @@ def _work(asked: Asked, options: "Options") -> "Work":
     path = find(asked.resume, cwd=options.cwd).path if asked.resume else _newest(options)
     if asked.fork:
         return fork(options.config, path, options.cwd, session_id=asked.session_id)
+    if asked.rewind:
+        return rewind(path, options.cwd, asked.rewind)
     return go_on(path, options.cwd)
 
 
