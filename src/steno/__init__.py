@@ -27,8 +27,12 @@ A map of the house, from the ground up; imports go down only:
     session   many records are one session: graph, turns, sub-agents, compactions, replay
     store     files: where sessions lie, how they are found, read and exchanged
     check     the bench: what is wrong with a session, what is new in it, how it is mended
+    model     the Messages API: a client for it, and a strict server
+    guard     what an agent may do: rules, commands, paths, trust
+    tools     what an agent does it with: one file each
     index     everything in one place: what is where, every word, what it cost
     report    what people ask: usage and cost
+    agent     the agent: the loop, its record, what surrounds it
     demo      sessions made to order
     cli       the `steno` command
 

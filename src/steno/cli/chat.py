@@ -8,10 +8,11 @@ import click
 import msgspec
 
 from steno.cli.happenings import lines_of
-from steno.cli.screen import Screen, harmless, write_bytes
+from steno.cli.options import COLOR, JSON, options
+from steno.cli.screen import Screen, harmless, write_bytes, write_json
 from steno.errors import BadRequest, NotFound
 from steno.format.encode import encode
-from steno.safe.terminal import clean, one_line
+from steno.safe.terminal import ColourMode, clean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -60,6 +61,8 @@ class Asked(msgspec.Struct):
     budget: float | None = None
     trust: bool = False
     demo: bool = False
+    as_json: bool = False
+    color: ColourMode = "auto"
 
 
 @click.command("chat", short_help="Let an agent work on your files (-p: without a screen).")
@@ -132,6 +135,7 @@ class Asked(msgspec.Struct):
 @click.option("--max-budget-usd", "budget", type=float, default=None, help="Dollars at most.")
 @click.option("--demo", is_flag=True, help="A small task with real tools and a scripted model.")
 @click.option("--trust", is_flag=True, help="Let this folder's own settings have an effect.")
+@options(JSON, COLOR)
 def command(**asked: Any) -> None:
     """Let an agent work on the files of this folder.
 
@@ -140,12 +144,14 @@ def command(**asked: Any) -> None:
     of Claude Code. Nobody is there to be asked: what is not allowed is not done.
     """
     asked["mode"] = asked["mode"] or ""
+    if asked["as_json"]:
+        asked["output_format"] = "json"
     sys.exit(_run(Asked(**asked)))
 
 
 def _run(asked: Asked) -> int:
     if asked.demo:
-        return _demo()
+        return _demo(asked.color)
     if not asked.print_only:
         raise BadRequest("there is no screen yet", hint="steno chat -p PROMPT answers and leaves")
     import asyncio
@@ -190,14 +196,17 @@ def _put_back(asked: Asked) -> None:
     points = points_of(work, options)
     done = points.restore(asked.rewind_files)
     work.talk.recorder.close()
-    screen = Screen()
+    if asked.as_json:
+        write_json({"done": done.done, "left": done.left})
+        return
+    screen = Screen(asked.color)
     for each in done.done:
         screen.lines([[f"{each.action:9}", " ", one_line(each.path)]])
     for each in done.left:
         screen.lines([[("left     ", "yellow"), " ", one_line(each.path)]])
 
 
-def _demo() -> int:
+def _demo(color: ColourMode) -> int:
     """Show a small task from beginning to end; only its folder and its session stay."""
     import asyncio
     import tempfile
@@ -216,7 +225,7 @@ def _demo() -> int:
     options = Options(cwd=folder, config=config, env=dict(os.environ), mode="acceptEdits")
     options.allowed = (f"Bash({sys.executable} -m unittest:*)",)
     work = new(config, folder)
-    screen = Screen()
+    screen = Screen(color)
 
     async def together() -> None:
         async with Server(script(folder)) as server, _demo_api(server.url) as api:
