@@ -5,8 +5,9 @@ What most syncs are is done here, without click: they only look, and click costs
 
 import os
 import sys
+from importlib import import_module
 from io import TextIOWrapper
-from typing import Final
+from typing import Any, Final, cast
 
 from steno.cli.screen import complain
 from steno.errors import Ambiguous, BadRequest, Busy, NotFound, StenoError, Unreadable, Unwritable
@@ -72,6 +73,7 @@ def _call(arguments: list[str]) -> int:
             from steno.cli.main import call
 
             return call(arguments)
+        _import_msgspec()
         from steno.cli.syncing import sync_folders
 
         sync_folders(folders)
@@ -88,6 +90,21 @@ def _folders_to_sync(arguments: list[str]) -> tuple[str, ...] | None:
     if arguments[:1] != ["sync"] or not plain or any(each[:1] in {"", "-"} for each in folders):
         return None
     return tuple(folders)
+
+
+def _import_msgspec() -> None:
+    """Import it without `typing_extensions`, which takes `inspect` and all its company along.
+
+    msgspec looks for it and does as well without: what it wants of it is in `typing` by now.
+    """
+    extensions = "typing_extensions"
+    if "msgspec" in sys.modules or extensions in sys.modules:
+        return
+    sys.modules[extensions] = cast("Any", None)  # which means that there is no such module
+    try:
+        import_module("msgspec")
+    finally:
+        del sys.modules[extensions]
 
 
 def _exit_code(error: StenoError) -> int:
