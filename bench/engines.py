@@ -89,6 +89,7 @@ def _kill(name: str, folder: Path, start: int, share: float) -> tuple[int, int]:
                 continue
             begun = time.perf_counter()
             if int(number) == start + 3:
+                # Somewhere within the batch: how long one takes is known from those before.
                 time.sleep(took * share)
                 writer.send_signal(signal.SIGKILL)
                 rest = writer.stdout.read()

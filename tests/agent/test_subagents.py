@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.agent.stage import Stage
+from tests.agent.stage import Does, Stage
 
 from steno.agent import events
 from steno.agent.calls import Caller
@@ -121,6 +121,21 @@ def test_agents_of_one_response_work_side_by_side_and_below_each_other(tmp_path:
     within = [each for each in stage.events if isinstance(each, events.Within)]
     assert {type(each.event) for each in within} >= {events.Answered, events.Ended}
     stage.check()
+
+
+def test_agents_of_one_response_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    both = asyncio.Barrier(2)
+
+    async def meet(_given: dict[str, Any]) -> str:
+        await both.wait()
+        return "met"
+
+    script = Script().on("go", [task("first"), task("second")]).then("Done.")
+    script.on("first", tool("Meet")).then("One.").on("second", tool("Meet")).then("Two.")
+    stage = Stage(tmp_path, script)
+    stage.tools.append(Does("Meet", meet))
+    played(stage, "go")
+    assert [each["status"] for each in details(stage)] == ["completed"] * 2
 
 
 def test_one_in_the_background_tells_when_it_is_done(tmp_path: Path) -> None:

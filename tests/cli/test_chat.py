@@ -274,3 +274,15 @@ def test_taken_back_the_conversation_and_the_files_are_as_they_were(
     assert len(chat.server.requests[-1].body["messages"]) == 1
     assert chat("-p", "-c", "--rewind-files", "nonsense", code=1) == ""
     chat.check()
+
+
+def test_programs_do_not_see_the_key_and_a_change_of_folder_is_recorded(
+    chat: Chat, script: Script
+) -> None:
+    (chat.project / "sub").mkdir()
+    script.on("go", tool("Bash", command="env; cd sub")).then("Done.")
+    chat("-p", "go", "--dangerously-skip-permissions")
+    assert KEY not in str(chat.server.requests[-1].body)
+    records = [json.loads(line) for line in chat.files[0].read_bytes().splitlines()]
+    assert [each["cwd"] for each in records if "cwd" in each][-1] == str(chat.project / "sub")
+    chat.check()

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from steno.agent import events
+from steno.agent.branch import git_branch
 from steno.agent.calls import Caller, grouped
 from steno.agent.conversation import Conversation, text_of
 from steno.agent.events import Event, Reason
@@ -288,6 +289,8 @@ class Agent:
                 )
             )
             seconds = time.monotonic() - began
+            where = self.caller.around.cwd
+            self.talk.recorder.move(where, git_branch(where))
             for call, (outcome, gate) in zip(group, done, strict=True):
                 uuid = self.talk.result(str(call["id"]), outcome)
                 self.emit(events.ToolEnded(call, outcome, seconds, uuid))

@@ -85,7 +85,6 @@ class _Run:
         self.started = started
         self.printer = printer
         self.shape = shape
-        self.last: Ended | None = None
 
     async def turn(self, prompt: str | list[Block]) -> int:
         """Take one prompt to its end; return the exit code."""

@@ -40,7 +40,7 @@ from steno.tools.base import Around, Ask, Tool
 from steno.tools.names import file_tools
 from steno.tools.tasks import other_tools
 
-__all__ = ["DEFAULT_MODEL", "Options", "People", "Started", "points_of", "start"]
+__all__ = ["DEFAULT_MODEL", "Followed", "Options", "People", "Started", "points_of", "start"]
 
 DEFAULT_MODEL: Final = "claude-opus-4-5-20251101"
 _MODELS: Final = {
@@ -128,7 +128,7 @@ def points_of(work: Work, options: Options) -> Checkpoints:
     return points
 
 
-class _Followed:
+class Followed:
     """A guard that follows the mode which the tools for planning ask for."""
 
     def __init__(self, guard: Guard, around: Around) -> None:
@@ -215,7 +215,7 @@ class _Making:
         caller = Caller(
             tools=tools,
             around=around,
-            guard=_Followed(self.guard, around),
+            guard=Followed(self.guard, around),
             emit=self.people.emit,
             gates=self.hooks.gates(lambda: self._scene(talk.recorder, around)),
             said=lambda: [each.text for each in take_loaded(around)],
