@@ -147,7 +147,7 @@ def test_an_interrupt_ends_quietly(steno: Steno, monkeypatch: pytest.MonkeyPatch
     def interrupt() -> float:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("steno.cli.clock.now", interrupt)
+    monkeypatch.setattr("steno.report.clock.now", interrupt)
     ran = steno("ls")
     assert (ran.code, ran.out, ran.err) == (130, "", "")
 
@@ -277,7 +277,7 @@ def test_a_fault_of_our_own_is_one_line(steno: Steno, monkeypatch: pytest.Monkey
     def fault() -> float:
         raise RuntimeError("the \x1b[31mtide\n is out")
 
-    monkeypatch.setattr("steno.cli.clock.now", fault)
+    monkeypatch.setattr("steno.report.clock.now", fault)
     monkeypatch.delenv("STENO_DEBUG", raising=False)
     ran = steno("ls")
     assert (ran.code, ran.out) == (3, "")

@@ -8,7 +8,6 @@ from typing import Final
 import msgspec
 from tests.builders import Session, session, text, thinking, tool
 
-from steno.cli.clock import moment, when
 from steno.index.database import open_to_read
 from steno.index.home import Home
 from steno.index.opened import Index
@@ -17,6 +16,7 @@ from steno.index.search.finder import Finder, Found, Order
 from steno.index.search.language import parse
 from steno.index.search.reader import Reader, Text
 from steno.index.sync import sync
+from steno.report.clock import moment, when
 
 NOW: Final = moment("2026-11-15T12:00:00Z") or 0.0
 

@@ -7,7 +7,6 @@ from typing import Any, Final
 import click
 import msgspec
 
-from steno.cli import words
 from steno.cli.fit import wrapped
 from steno.cli.names import text_of
 from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, program, roots
@@ -24,6 +23,7 @@ from steno.cli.shelf import (
     total_told,
 )
 from steno.errors import BadRequest, NotFound
+from steno.report import words
 from steno.safe.terminal import ColourMode, Line, one_line
 from steno.store.archive.archive import Archive, Summary
 from steno.store.archive.catalogue import Entry

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from steno.cli import words
 from steno.cli.names import text_of
 from steno.cli.progress import Progress
 from steno.cli.screen import Screen, write_json
 from steno.index.search.audit import REASONS, Account, audit
+from steno.report import words
 from steno.safe.terminal import Line, one_line, width, wrap
 
 if TYPE_CHECKING:

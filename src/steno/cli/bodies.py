@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
-from steno.cli import words
 from steno.format.blocks import ToolUse
 from steno.format.records import Record
 from steno.format.views import input_view, result_view
 from steno.format.views.file_results import StructuredPatchItem
+from steno.report import words
 from steno.safe.terminal import Line, clean, cut, without_colours
 from steno.session.story.steps import Step
 from steno.session.transcript import Transcript

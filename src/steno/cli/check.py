@@ -11,7 +11,6 @@ import msgspec
 from steno.check.files import FileReport, bytes_of, check_files, everything_below, with_agents
 from steno.check.findings import SEVERITIES, Severity
 from steno.check.policy import Policy, make_policy
-from steno.cli import words
 from steno.cli.findings import (
     explain_lines,
     problem_json,
@@ -27,6 +26,7 @@ from steno.cli.pager import page
 from steno.cli.progress import Progress
 from steno.cli.screen import Screen, complain, write_json
 from steno.errors import BadRequest, NotFound, Unreadable
+from steno.report import words
 from steno.safe.terminal import ColourMode, Line
 from steno.store.config import Config, read_config
 from steno.store.found import Found, Problem

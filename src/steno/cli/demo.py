@@ -3,10 +3,10 @@
 import click
 import msgspec
 
-from steno.cli import words
 from steno.cli.options import COLOR, JSON, options
 from steno.cli.screen import Screen, write_json
 from steno.errors import Unreadable
+from steno.report import words
 from steno.safe.terminal import ColourMode
 from steno.store.places import demo_dir
 

@@ -8,7 +8,6 @@ import click
 import msgspec
 
 from steno.check.doctor import LARGE_LINE, SOON, Broken, Diagnosis, Due, Large, examine, visit
-from steno.cli import clock, words
 from steno.cli.check import policy_of
 from steno.cli.findings import problem_json
 from steno.cli.fit import wrapped
@@ -17,6 +16,7 @@ from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, program, roots
 from steno.cli.pager import page
 from steno.cli.progress import Progress
 from steno.cli.screen import Screen, complain, write_json
+from steno.report import clock, words
 from steno.safe.terminal import ColourMode, Line, one_line, short_path, width, wrap
 from steno.store.found import Found, Problem
 from steno.store.library import roots_of

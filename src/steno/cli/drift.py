@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from steno.cli import words
 from steno.cli.fit import wrapped
 from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, program, roots, where_to_look
 from steno.cli.progress import Progress
 from steno.cli.screen import Screen, complain, write_json
 from steno.cli.table import Column, layout
 from steno.errors import BadRequest, NotFound, Unreadable
+from steno.report import words
 from steno.safe.terminal import ColourMode, Line
 from steno.store.discover import Discovery, Found, Problem, agents_of
 from steno.store.library import find, roots_of

@@ -8,10 +8,10 @@ import msgspec
 from steno.check.repair.changes import Change
 from steno.check.repair.edits import Action, Edit, Left
 from steno.check.repair.job import Job, State
-from steno.cli import words
 from steno.cli.fit import heading, wrapped
 from steno.cli.names import text_of
 from steno.format.encode import encode
+from steno.report import words
 from steno.safe.terminal import Line, one_line, wrap
 from steno.session.resume.clients import Client
 from steno.session.resume.rules import Breach

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from steno.cli import clock, words
 from steno.cli.marked import marked_lines
 from steno.cli.names import Names, argument, encodable, text_of
 from steno.cli.screen import Screen
@@ -16,6 +15,7 @@ from steno.index.search.grouping import Group, groups_of
 from steno.index.search.language import FILTERS, Query
 from steno.index.search.reader import Reader, Text, offset_of
 from steno.index.state import SHIFT
+from steno.report import clock, words
 from steno.safe.terminal import Bit, Line, cut, one_line, pad, width, wrap
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.cli import words
 from steno.cli.names import text_of
 from steno.cli.story import seam_json, step_json
 from steno.cli.transcript import (
@@ -19,6 +18,7 @@ from steno.cli.transcript import (
     verb_column,
 )
 from steno.errors import Unreadable
+from steno.report import words
 from steno.safe.terminal import Line, cut, one_line, width
 from steno.session.events import Event
 from steno.session.story.steps import Step

@@ -7,11 +7,11 @@ from typing import Any, Final
 import click
 import msgspec
 
-from steno.cli import clock, words
 from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, program, roots, where_to_look
 from steno.cli.screen import Screen, complain, write_json
 from steno.cli.table import Column, layout
 from steno.errors import Unreadable
+from steno.report import clock, words
 from steno.safe.terminal import ColourMode, Line, one_line
 from steno.store.archive.opened import Archived
 from steno.store.count import count_turns

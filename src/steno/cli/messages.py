@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, cast
 
-from steno.cli import words
+from steno.report import words
 from steno.safe.terminal import Line, one_line, wrap
 
 __all__ = ["message_lines"]

@@ -51,8 +51,8 @@ def argument(name: str) -> str | None:
 
 def title_of(found: "Found") -> str:
     """Return what a session is about; nothing when it cannot be read."""
-    from steno.cli import clock
     from steno.errors import Unreadable
+    from steno.report import clock
     from steno.store.glance import glance
 
     try:

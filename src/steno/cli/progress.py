@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final, Self, TextIO
 
-from steno.cli import words
+from steno.report import words
 from steno.safe.terminal import Paint, cut, one_line, width
 
 __all__ = ["Progress", "planned"]

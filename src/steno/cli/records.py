@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
-from steno.cli import words
 from steno.format.lines import read_pieces
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import Source
 from steno.format.spans import Damage
+from steno.report import words
 from steno.safe.terminal import Line, one_line, pad
 
 __all__ = ["excerpt", "numbered", "piece_json", "piece_line"]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from steno.cli import words
 from steno.cli.names import encodable
 from steno.cli.options import COLOR, JSON, WHERE, options, roots
 from steno.cli.screen import Screen, harmless, write_bytes
 from steno.errors import NotFound, Unreadable
+from steno.report import words
 from steno.safe.terminal import ColourMode, Line, one_line
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from steno.cli import clock, words
 from steno.cli.fresh import NO_SYNC, fresh_index
 from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, where_to_look
 from steno.cli.screen import Screen, complain, write_json
 from steno.errors import BadRequest
+from steno.report import clock, words
 from steno.safe.terminal import ColourMode
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterator
 from typing import Any, Final
 
-from steno.cli import clock, words
 from steno.cli.names import stem_of, text_of
 from steno.cli.table import Column, layout
 from steno.errors import Ambiguous, NotFound, Unreadable
+from steno.report import clock, words
 from steno.safe.terminal import Line, one_line
 from steno.store.archive.archive import Archive
 from steno.store.archive.catalogue import Entry

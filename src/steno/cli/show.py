@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from steno.cli import words
 from steno.cli.options import COLOR, JSON, SESSION, WHERE, WIDTH, options, roots, where_to_look
 from steno.cli.pager import page
 from steno.cli.screen import Screen, complain, harmless, write_bytes, write_json
 from steno.errors import NotFound
+from steno.report import words
 from steno.safe.terminal import ColourMode, clean
 from steno.safe.terminal import width as width_of
 from steno.session.session import Session

@@ -6,13 +6,13 @@ from typing import Final
 
 import msgspec
 
-from steno.cli import words
 from steno.cli.records import excerpt
 from steno.cli.story import Story
 from steno.cli.transcript import Manner, StepTeller, prompt_lines, prose_lines, verb_column
 from steno.errors import Ambiguous, NotFound
 from steno.index.lines import line_of
 from steno.index.words import parts_of
+from steno.report import words
 from steno.safe.terminal import Line, one_line, wrap
 from steno.session.nodes import Node
 from steno.session.session import Session

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from steno.cli import clock, words
 from steno.cli.screen import Screen
 from steno.cli.transcript import Manner, branch_lines, turn_lines
 from steno.errors import NotFound
+from steno.report import clock, words
 from steno.safe.terminal import Bit, Line, cut, one_line, width
 from steno.session.session import Session
 from steno.session.story.branches import Branch

@@ -2,13 +2,13 @@
 
 import click
 
-from steno.cli import words
 from steno.cli.options import COLOR, JSON, WHERE, options, roots
 from steno.cli.screen import Screen, complain
 from steno.cli.syncing import stay, sync_once
 from steno.index.home import index_of
 from steno.index.sync import forget
 from steno.index.sync import forget_gone as take_out_gone
+from steno.report import words
 from steno.safe.terminal import ColourMode
 
 __all__ = ["command"]

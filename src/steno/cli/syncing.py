@@ -4,12 +4,12 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from steno.cli import words
 from steno.cli.progress import planned
 from steno.cli.screen import Screen, complain
 from steno.cli.where import roots
 from steno.index.home import Home, index_of
 from steno.index.sync import Report, sync
+from steno.report import words
 from steno.safe.terminal import Line
 from steno.store.config import read_config
 

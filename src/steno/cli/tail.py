@@ -8,10 +8,10 @@ from typing import Any, Final
 import click
 import msgspec
 
-from steno.cli import clock, words
 from steno.cli.options import COLOR, JSON, MAYBE_SESSION, WHERE, WIDTH, options, roots
 from steno.cli.screen import Screen, complain, harmless, write_bytes
 from steno.errors import NotFound, Unreadable
+from steno.report import clock, words
 from steno.safe.terminal import ColourMode
 from steno.session.recall import Recall
 from steno.session.story.status import LIVE

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from steno.cli import clock
 from steno.cli.fresh import NO_SYNC
 from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, roots
 from steno.errors import BadRequest, NotFound
+from steno.report import clock
 from steno.report.prices import Prices
 from steno.report.usage.cells import BYS, NAMES, By
 from steno.report.usage.sort import with_times

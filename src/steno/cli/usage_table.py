@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from steno.cli import words
 from steno.cli.options import where_to_look
 from steno.cli.screen import Screen
 from steno.cli.table import Column, layout
+from steno.report import words
 from steno.report.usage.totals import Figures, Line, Report
 from steno.report.usage.wanted import Wanted
 from steno.safe.terminal import Line as Words

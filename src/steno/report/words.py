@@ -83,7 +83,7 @@ def clock(seconds: float | None) -> str:
 
 def day(seconds: float, current: float) -> str:
     """Return what people call a day: Today, Yesterday, a weekday of this week, or the date."""
-    from steno.cli.clock import day_of
+    from steno.report.clock import day_of
 
     start = day_of(seconds)
     if start == day_of(current):

@@ -5,15 +5,15 @@ import time
 
 import pytest
 
-import steno.cli.words
-from steno.cli import clock, words
+import steno.report.words
 from steno.errors import BadRequest
+from steno.report import clock, words
 
 NOW = 1_794_744_000.0  # 2026-11-15T12:00:00Z, a Sunday
 
 
 def test_the_examples_hold() -> None:
-    assert doctest.testmod(steno.cli.words).failed == 0
+    assert doctest.testmod(steno.report.words).failed == 0
 
 
 @pytest.mark.parametrize(
