@@ -34,6 +34,7 @@ A map of the house, from the ground up; imports go down only:
     report    what people ask: usage and cost
     agent     the agent: the loop, its record, what surrounds it
     demo      sessions made to order
+    web       the explorer: a page in a browser over all of it
     cli       the `steno` command
 
 Names are imported when they are first used, so `import steno` costs next to nothing. What they

@@ -15,6 +15,7 @@ from steno.cli.screen import complain
 __all__ = ["COMMANDS", "call", "cli", "run"]
 
 COMMANDS: Final = {
+    "explore": ("steno.cli.explore", "Look at everything in a browser."),
     "ls": ("steno.cli.ls", "List sessions, newest first."),
     "show": ("steno.cli.show", "Read one session: turns, steps, answers; or its records."),
     "search": ("steno.cli.search", "Find words in every session."),

@@ -144,14 +144,9 @@ def _names_time(text: str) -> bool:
 
 
 def _prices(asked: Asked) -> Prices:
-    from steno.store.config import read_config
+    from steno.report.price_file import chosen_prices
 
-    path = asked.prices or read_config().prices
-    if not path:
-        return Prices()
-    from steno.report.price_file import read_prices
-
-    return Prices(read_prices(path))
+    return chosen_prices(asked.prices)
 
 
 def _report(asked: Asked, wanted: Wanted, prices: Prices, problems: "list[Problem]") -> Report:

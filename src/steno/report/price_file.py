@@ -18,10 +18,10 @@ from decimal import Decimal
 from typing import Any, Final, cast
 
 from steno.errors import BadRequest, Unreadable
-from steno.report.prices import Price, Rates
+from steno.report.prices import Price, Prices, Rates
 from steno.store.found import Problem, peek
 
-__all__ = ["read_prices"]
+__all__ = ["chosen_prices", "read_prices"]
 
 _MOST: Final = 1 << 20
 _LONG: Final = 200_000
@@ -42,6 +42,19 @@ _OF_INPUT: Final = {
 _SEARCHES: Final = Decimal(10)
 _MICRO: Final = 1_000_000
 _HIGHEST: Final = Decimal(1_000_000)
+
+
+def chosen_prices(path: str = "") -> Prices:
+    """Return what models cost: by the file at a path, else by the one that the config file names.
+
+    Raises:
+        BadRequest: that file is broken.
+        Unreadable: it cannot be read.
+    """
+    from steno.store.config import read_config
+
+    chosen = path or read_config().prices
+    return Prices(read_prices(chosen)) if chosen else Prices()
 
 
 def read_prices(path: str) -> list[tuple[str, tuple[Price, ...]]]:

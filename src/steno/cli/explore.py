@@ -1,0 +1,134 @@
+"""`steno explore`: the explorer in a browser, kept fresh while it is open."""
+
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from steno.cli.options import COLOR, JSON, WHERE, options, roots
+from steno.cli.screen import complain, write_json
+from steno.errors import Busy, StenoError
+from steno.index.home import Home, index_of
+from steno.safe.terminal import ColourMode
+
+if TYPE_CHECKING:
+    from steno.web.house import House
+
+__all__ = ["command", "explore"]
+
+_HOST: Final = "127.0.0.1"
+
+
+@click.command("explore", short_help="Look at everything in a browser.")
+@options(WHERE)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Where to listen. [default: any that is free]",
+)
+@click.option("--no-open", is_flag=True, help="Do not open a browser; print the address only.")
+@options(JSON)
+@options(COLOR)
+def command(
+    root: tuple[str, ...],
+    port: int,
+    color: ColourMode,
+    *,
+    demo: bool,
+    no_open: bool,
+    as_json: bool,
+) -> None:
+    """Open the explorer: every session, searched, told turn by turn, priced, followed live.
+
+    The index is brought up to date first and kept so while the explorer runs. It listens on this
+    machine only; the address that is printed first works once, for the browser that opens it.
+    Sessions are never changed. Ctrl-C ends it.
+    """
+    del color
+    explore(roots(root, demo=demo), demo=demo, port=port, opens=not no_open, as_json=as_json)
+
+
+def explore(
+    root: tuple[str, ...] | None,
+    *,
+    demo: bool = False,
+    port: int = 0,
+    opens: bool = True,
+    as_json: bool = False,
+) -> None:
+    """Serve the explorer until Ctrl-C."""
+    from steno.web.house import House
+    from steno.web.serve import Server, listening
+
+    home = index_of(root)
+    house = House(home, demo=demo)
+    with listening(_HOST, port) as made:
+        fresh = threading.Thread(target=_keep_fresh, args=(house,), daemon=True)
+        fresh.start()
+        try:
+            server = Server(house, made, again=_again)
+            address = server.entrance()
+            line = write_json if as_json else _say
+            line({"url": address, "port": server.address.port, "roots": list(home.roots)})
+            if opens:
+                threading.Thread(target=_open, args=(address,), daemon=True).start()
+            server.run_here()
+        finally:
+            house.close()
+
+
+def _say(where: dict[str, Any]) -> None:
+    sys.stdout.write(f"{where['url']}\n")
+    sys.stdout.flush()
+
+
+def _open(address: str) -> None:
+    import webbrowser
+
+    with suppress(webbrowser.Error):
+        webbrowser.open(address)
+
+
+def _again(address: str) -> None:
+    complain(f"for another browser: {address}")
+
+
+def _keep_fresh(house: "House") -> None:
+    """Bring the index up to date, and do so again whenever a file changes."""
+    from steno.store.watch import Watch
+
+    with Watch(house.home.roots) as watch:
+        for changes in watch:
+            _sync(house, house.home)
+            house.news.tell(None if changes.rescan else changes.paths)
+
+
+def _sync(house: "House", home: Home) -> None:
+    from steno.index.sync import sync
+
+    state = house.state
+    state.syncing = True
+
+    def planned(number: int) -> Callable[[int], None]:
+        state.planned, state.done = number, 0
+
+        def done(count: int) -> None:
+            state.done = count
+
+        return done
+
+    try:
+        sync(home, wait=False, planned=planned)
+    except Busy:
+        pass
+    except StenoError as error:
+        state.problem = str(error)
+    else:
+        state.problem = ""
+        state.fresh = house.now()
+    finally:
+        state.syncing = False

@@ -1,0 +1,110 @@
+r"""The one way of untrusted text to a page.
+
+`words` escapes, and makes visible what hides or turns text around; templates do it to everything
+they are given. HTML that a renderer of ours made passes a second wall: `washed` keeps only the few
+tags and attributes that our renderers use, whatever came in.
+
+>>> str(words("<b>\u202e</b>"))
+'&lt;b&gt;\\u{202e}&lt;/b&gt;'
+>>> str(washed('<p class="x" onclick="run()">hi<script>no</script></p>'))
+'<p class="x">hi</p>'
+"""
+
+from typing import Final
+
+from markupsafe import Markup, escape
+
+from steno.safe.terminal import clean
+
+__all__ = ["inert", "washed", "words"]
+
+_TAGS: Final = frozenset(
+    [
+        "a",
+        "b",
+        "blockquote",
+        "br",
+        "caption",
+        "code",
+        "col",
+        "colgroup",
+        "dd",
+        "del",
+        "details",
+        "div",
+        "dl",
+        "dt",
+        "em",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "hr",
+        "i",
+        "img",
+        "input",
+        "ins",
+        "kbd",
+        "li",
+        "mark",
+        "ol",
+        "p",
+        "pre",
+        "s",
+        "samp",
+        "small",
+        "span",
+        "strong",
+        "sub",
+        "summary",
+        "sup",
+        "table",
+        "tbody",
+        "td",
+        "tfoot",
+        "th",
+        "thead",
+        "tr",
+        "ul",
+    ]
+)
+_ATTRIBUTES: Final = {
+    "*": {"class", "title", "lang", "dir"},
+    "a": {"href", "rel"},
+    "img": {"alt", "src", "width", "height", "loading"},
+    "input": {"type", "checked", "disabled"},
+    "ol": {"start"},
+    "td": {"colspan", "rowspan"},
+    "th": {"colspan", "rowspan", "scope"},
+    "div": {"tabindex", "role", "aria-label"},
+    "pre": {"tabindex"},
+}
+_SCHEMES: Final = frozenset(("http", "https", "mailto"))
+
+
+def inert(text: str) -> str:
+    """Return a text in which nothing hides, acts or turns other text around; lines stay lines."""
+    return clean(text, newlines=True)
+
+
+def words(text: str) -> Markup:
+    """Return a text as HTML that shows just this text."""
+    return escape(inert(text))
+
+
+def washed(html: str) -> Markup:
+    """Return HTML of our own renderers with nothing in it that they never write."""
+    import nh3
+
+    # Addresses without a scheme stay; those are our own, and pages load nothing from elsewhere.
+    return Markup(
+        nh3.clean(
+            html,
+            tags=set(_TAGS),
+            attributes={name: set(values) for name, values in _ATTRIBUTES.items()},
+            url_schemes=set(_SCHEMES),
+            link_rel="noopener noreferrer nofollow",
+        )
+    )

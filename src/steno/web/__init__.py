@@ -1,0 +1,15 @@
+"""The explorer: a local web page over the index and the sessions. It reads, and nothing else.
+
+gate       who may look: host, method, origin, token; what a page may load
+app        the table of routes, and what an error looks like
+house      what the pages share: the index, opened sessions, prices, news of changes
+links      the address of everything; the HTML export has its own
+paint      templates, and the words and figures that they use
+render/    Markdown, code, diffs, colours of a terminal, charts: text in, safe HTML out
+story/     one session as values for a page: turns, steps, what is in a step
+pages/     one file each: what the address asks for → the page
+serve      the loopback server around it all
+
+Nothing here writes, runs a program or talks to a model; the linter sees to it. What keeps the index
+fresh is given to it from outside.
+"""

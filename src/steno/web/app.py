@@ -1,0 +1,72 @@
+"""The table of routes, and what an error looks like.
+
+A page is a plain function `(house, request) -> Response`; it runs in a thread of its own, because
+it reads files. Streams are coroutines.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from steno.errors import BadRequest, NotFound, StenoError
+from steno.web.gate import Gate, Keys
+from steno.web.house import House
+from steno.web.paint import page
+
+__all__ = ["PAGES", "make_app"]
+
+Page = Callable[[House, Request], Response | Awaitable[Response]]
+
+PAGES: Final = (
+    ("/", "sessions:sessions"),
+    ("/static/{mark}/{name}", "static:static"),
+)
+"""Every address, and who answers: a module of `pages/` and a function in it."""
+
+
+def make_app(house: House, keys: Keys, hosts: frozenset[str]) -> ASGIApp:
+    """Return the explorer of a house, with the gate before it."""
+    routes = [Route(way, _endpoint(house, name)) for way, name in PAGES]
+    app = Starlette(
+        routes=routes,
+        exception_handlers={StenoError: _failed(house), HTTPException: _failed(house)},
+    )
+    return Gate(app, keys, hosts)
+
+
+def _endpoint(house: House, name: str) -> Callable[[Request], Awaitable[Response]]:
+    module, _, function = name.partition(":")
+    answer: Page = getattr(import_module(f"steno.web.pages.{module}"), function)
+
+    async def endpoint(request: Request) -> Response:
+        if inspect.iscoroutinefunction(answer):
+            return await answer(house, request)
+        made: Any = await run_in_threadpool(answer, house, request)
+        return made
+
+    return endpoint
+
+
+def _failed(house: House) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def failed(_request: Request, error: Exception) -> Response:
+        if isinstance(error, HTTPException):
+            status, words, hint = error.status_code, "There is no such page.", ""
+        else:
+            status = _STATUS.get(type(error), 500)
+            words, hint = str(error), getattr(error, "hint", "") or ""
+        text = await run_in_threadpool(page, house, "error.html.j2", words=words, hint=hint)
+        return HTMLResponse(text, status)
+
+    return failed
+
+
+_STATUS: Final[dict[type[Exception], int]] = {NotFound: 404, BadRequest: 400}

@@ -1,0 +1,150 @@
+"""What the pages share: the index, the sessions that are open, prices, and news of changes."""
+
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, Final
+
+import msgspec
+
+from steno.errors import NotFound
+from steno.index.database import open_to_read
+from steno.index.home import Home
+from steno.index.opened import Index
+from steno.index.texts import Texts, open_texts
+from steno.report.price_file import chosen_prices
+from steno.report.prices import Prices
+from steno.session.session import Session
+from steno.store import clock
+from steno.web.news import News
+from steno.web.shelf import Shelf
+
+__all__ = ["House", "Place", "State"]
+
+_PLACE: Final = (
+    "SELECT f.id, s.id, s.agent, f.path, f.gone FROM sessions s JOIN files f ON f.id = s.file "
+)
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a session, or a sub-agent of one, lies, and what it is called in addresses."""
+
+    file: int
+    """Its number in the index."""
+    id: str
+    agent: str
+    path: str
+    gone: bool
+    key: str
+    """What an address calls the session."""
+
+
+class State(msgspec.Struct):
+    """How fresh the index is."""
+
+    syncing: bool = True
+    done: int = 0
+    planned: int = 0
+    fresh: float = 0.0
+    """When it was last brought up to date."""
+    problem: str = ""
+
+
+class House:
+    """One index and all that is needed to show it."""
+
+    def __init__(
+        self, home: Home, *, demo: bool = False, now: Callable[[], float] = clock.now
+    ) -> None:
+        self.home = home
+        self.demo = demo
+        """Whether made-up sessions are shown."""
+        self.now = now
+        self.shelf = Shelf()
+        self.news = News()
+        self.state = State()
+
+    @contextmanager
+    def index(self) -> Generator[Index]:
+        """Give the index, as far as it is.
+
+        Raises:
+            NotFound: there is none yet.
+        """
+        connection = open_to_read(self.home.folder)
+        if connection is None:
+            raise NotFound("there is no index yet", hint="it is being made; look again in a moment")
+        with Index(self.home, connection) as index:
+            yield index
+
+    @cached_property
+    def texts(self) -> Texts:
+        """The words of the index."""
+        return open_texts(self.home.folder)
+
+    @cached_property
+    def prices(self) -> Prices:
+        """What models cost, with the reader's own prices if there are any."""
+        return chosen_prices()
+
+    # Sessions by what addresses call them
+
+    def place(self, index: Index, key: str) -> Place:
+        """Return the session that an address names.
+
+        Raises:
+            NotFound: there is none.
+        """
+        name, _, number = key.rpartition("~")
+        if not name or not number.isdecimal():
+            name, number = key, ""
+        rows = _rows(index, "WHERE s.id = ? AND s.agent = ''", name)
+        chosen = [row for row in rows if not number or row[0] == int(number)]
+        if not chosen:
+            raise NotFound(f"no session is called {key!r}", hint="it may not be indexed yet")
+        return _place(min(chosen, key=_age), shared=len(rows) > 1)
+
+    def agent_place(self, index: Index, key: str, agent: str) -> Place:
+        """Return the sub-agent that an address names, with a file of its own.
+
+        Raises:
+            NotFound: there is none.
+        """
+        session = self.place(index, key)
+        rows = _rows(index, "WHERE s.id = ? AND s.agent = ?", session.id, agent)
+        if not rows:
+            raise NotFound(f"no sub-agent of this session is called {agent!r}")
+        found = _place(min(rows, key=_age), shared=False)
+        return msgspec.structs.replace(found, key=session.key)
+
+    @contextmanager
+    def session(self, place: Place) -> Generator[Session]:
+        """Give the session at a place, as it is now; nobody else reads it meanwhile.
+
+        Raises:
+            NotFound: its file is gone, and it was not archived.
+            Unreadable: it cannot be read.
+        """
+        with self.shelf.opened(place.path) as session:
+            yield session
+
+    def close(self) -> None:
+        """Let go of everything."""
+        self.news.close()
+        self.shelf.close()
+
+
+def _rows(index: Index, where: str, *values: str) -> list[tuple[Any, ...]]:
+    return index.connection.execute(_PLACE + where, values).fetchall()
+
+
+def _age(row: tuple[Any, ...]) -> tuple[bool, int]:
+    """Files that are there come first, newer before older."""
+    return row[4] is not None, -row[0]
+
+
+def _place(row: tuple[Any, ...], *, shared: bool) -> Place:
+    file, name, agent, path, gone = row
+    key = f"{name}~{file}" if shared else name
+    return Place(file, name, agent, os.fsdecode(path), gone is not None, key)

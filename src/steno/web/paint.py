@@ -1,0 +1,139 @@
+"""Templates, and the words and figures that they use.
+
+Whatever a template is given is escaped, and characters that hide or turn text around are made
+visible; only `Markup` that our own renderers made is taken as it is.
+"""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from markupsafe import Markup
+
+from steno.report import words
+from steno.safe.html import inert
+from steno.web.links import Links
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+    from steno.web.house import House
+
+__all__ = ["links", "page", "part", "sprite", "static_bytes", "static_names"]
+
+_PLACE: Final = "steno.web"
+_MICRO: Final = 1_000_000
+_CENT: Final = 10_000
+
+
+@lru_cache(maxsize=1)
+def _environment() -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader(_PLACE, "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+        auto_reload=False,
+    )
+    environment.filters.update(
+        tokens=words.tokens,
+        duration=duration,
+        size=words.size,
+        money=money,
+        clock=words.clock,
+        model=words.model_name,
+        project=words.project_name,
+    )
+    shared: dict[str, Any] = {"count": words.count}
+    environment.globals.update(shared)
+    return environment
+
+
+def _shown(value: object) -> object:
+    if value is None:
+        return ""
+    return inert(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def page(house: "House", template: str, /, **values: Any) -> str:
+    """Return a whole page. `links` may be given; the explorer's own are used otherwise."""
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            {"links": links(), "house": house, "now": house.now(), "sprite": sprite(), **values}
+        )
+    )
+
+
+def part(template: str, /, **values: Any) -> str:
+    """Return a piece of a page."""
+    return _environment().get_template(template).render({"links": links(), **values})
+
+
+@lru_cache(maxsize=1)
+def links() -> Links:
+    """Return the explorer's own addresses."""
+    return Links(mark())
+
+
+@lru_cache(maxsize=1)
+def mark() -> str:
+    """Return what changes whenever a static file does."""
+    from hashlib import blake2b
+
+    digest = blake2b(digest_size=6)
+    for name in sorted(static_names()):
+        digest.update(static_bytes(name))
+    return digest.hexdigest()
+
+
+@lru_cache(maxsize=1)
+def static_names() -> frozenset[str]:
+    """Return the files that pages load."""
+    from importlib.resources import files
+
+    folder = files(_PLACE) / "static"
+    return frozenset(each.name for each in folder.iterdir() if each.is_file())
+
+
+@lru_cache(maxsize=64)
+def static_bytes(name: str) -> bytes:
+    """Return one of them."""
+    from importlib.resources import files
+
+    return (files(_PLACE) / "static" / name).read_bytes()
+
+
+@lru_cache(maxsize=1)
+def sprite() -> Markup:
+    """Return every icon, to be named by a page."""
+    return Markup(static_bytes("icons.svg").decode())
+
+
+def money(micro: int | None) -> str:
+    """Return an amount of micro-dollars.
+
+    >>> money(6_840_000), money(1_204_500_000), money(3_000), money(0), money(None)
+    ('$6.84', '$1,204.50', '<$0.01', '$0.00', '')
+    """
+    if micro is None:
+        return ""
+    if 0 < micro < _CENT // 2:
+        return "<$0.01"
+    return f"${micro / _MICRO:,.2f}"
+
+
+def duration(seconds: float | None) -> str:
+    """Return how long something took, with room between number and unit.
+
+    >>> duration(6720), duration(108), duration(2880), duration(2.4)
+    ('1 h 52', '1 m 48', '48 m', '2.4 s')
+    """
+    short = words.duration(seconds)
+    for unit in "dhm":
+        short = short.replace(unit, f" {unit} ")
+    return short.strip()

@@ -1,0 +1,1 @@
+"""Text of a session in, safe HTML out."""

@@ -1,0 +1,97 @@
+"""Code → lines of HTML in five colours, and no more."""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+from markupsafe import Markup
+
+from steno.safe.html import words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pygments.lexer import Lexer
+
+__all__ = ["code_block", "language_of", "lines_of"]
+
+_LONGEST: Final = 120_000
+"""Letters; what is longer has no colours."""
+_LINES: Final = 20_000
+_CLASSES: Final = (
+    ("Keyword", "k"),
+    ("Literal.String", "s"),
+    ("Literal.Number", "m"),
+    ("Comment", "c"),
+    ("Name.Function", "nf"),
+    ("Name.Class", "nf"),
+    ("Name.Decorator", "nf"),
+    ("Name.Tag", "k"),
+    ("Name.Attribute", "nf"),
+    ("Operator.Word", "k"),
+)
+
+
+def code_block(text: str, language: str = "", *, start: int | None = None) -> Markup:
+    """Return code as a block; with `start`, its lines have numbers from there on."""
+    rows = lines_of(text.rstrip("\n"), language)
+    made = Markup("").join(
+        Markup('<span class="l">{}{}</span>').format(_number(start, place), row or " ")
+        for place, row in enumerate(rows)
+    )
+    return Markup(
+        '<div class="code" tabindex="0" role="region" aria-label="code"><pre>{}</pre></div>'
+    ).format(made)
+
+
+def _number(start: int | None, place: int) -> Markup:
+    if start is None:
+        return Markup("")
+    return Markup('<span class="no">{}</span>').format(start + place)
+
+
+def lines_of(text: str, language: str = "") -> list[Markup]:
+    """Return the lines of a text, coloured where the language is known."""
+    lexer = _lexer(language) if language and len(text) <= _LONGEST else None
+    if lexer is None:
+        return [words(line) for line in text.split("\n", _LINES)]
+    rows: list[list[Markup]] = [[]]
+    for kind, value in lexer.get_tokens(text):
+        name = _class_of(str(kind).removeprefix("Token."))
+        for place, piece in enumerate(value.split("\n")):
+            if place:
+                rows.append([])
+            if piece:
+                shown = words(piece)
+                rows[-1].append(
+                    Markup('<span class="{}">{}</span>').format(name, shown) if name else shown
+                )
+    made = [Markup("").join(row) for row in rows]
+    # A lexer may end what it is given with a line of its own.
+    return made[: text.count("\n") + 1]
+
+
+@lru_cache(maxsize=512)
+def _class_of(kind: str) -> str:
+    return next((name for begin, name in _CLASSES if kind.startswith(begin)), "")
+
+
+@lru_cache(maxsize=128)
+def _lexer(language: str) -> "Lexer | None":
+    from pygments.lexers import find_lexer_class_by_name
+    from pygments.util import ClassNotFound
+
+    try:
+        return find_lexer_class_by_name(language)(stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return None
+
+
+@lru_cache(maxsize=1024)
+def language_of(path: str) -> str:
+    """Return the language that a file's name gives away, or nothing."""
+    from pygments.lexers import find_lexer_class_for_filename
+
+    name = path.replace("\\", "/").rpartition("/")[2]
+    found = find_lexer_class_for_filename(name) if name else None
+    aliases: Sequence[str] = found.aliases if found is not None else ()
+    return aliases[0] if aliases else ""

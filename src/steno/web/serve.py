@@ -1,0 +1,112 @@
+"""The loopback server around the explorer."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from ipaddress import ip_address
+from typing import Final
+
+import uvicorn
+
+from steno.errors import BadRequest
+from steno.web.app import make_app
+from steno.web.gate import ENTER, Keys
+from steno.web.house import House
+
+__all__ = ["Address", "Server", "is_loopback", "listening"]
+
+_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
+
+
+class Address:
+    """Where the explorer is found."""
+
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
+        self.port = port
+        self.host = f"[{host}]" if ":" in host else host
+
+    @property
+    def base(self) -> str:
+        """Its address."""
+        return f"http://{self.host}:{self.port}"
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """What a request may call it: never a name that somebody else can point here."""
+        names = {*_NAMES, self.host}
+        return frozenset(f"{name}:{self.port}" for name in names)
+
+    def entrance(self, code: str, to: str = "") -> str:
+        """The address for a first visit."""
+        more = f"&to={to}" if to else ""
+        return f"{self.base}{ENTER}?code={code}{more}"
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine can reach an address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+@contextmanager
+def listening(host: str, port: int) -> Generator[socket.socket]:
+    """Give a socket that listens; port 0 takes any that is free.
+
+    Raises:
+        BadRequest: the port is taken, or the address is not one of this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as made:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            made.bind((host, port))
+        except OSError as error:
+            raise BadRequest(
+                f"cannot listen on {host} port {port}: {(error.strerror or str(error)).lower()}",
+                hint="`--port 0` takes any that is free",
+            ) from error
+        made.listen(128)
+        yield made
+
+
+class Server(uvicorn.Server):
+    """Serves a house on a socket. `should_exit` ends it."""
+
+    def __init__(
+        self, house: House, made: socket.socket, again: Callable[[str], None] = lambda _: None
+    ) -> None:
+        host, port = made.getsockname()[:2]
+        self.address = Address(port, host)
+        self.keys = Keys(port, on_used=lambda: again(self.entrance()))
+        self._house = house
+        self._socket = made
+        super().__init__(
+            uvicorn.Config(
+                make_app(house, self.keys, self.address.hosts),
+                lifespan="off",
+                log_level="critical",
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=2,
+            )
+        )
+
+    def entrance(self, to: str = "") -> str:
+        """Return the address for the next first visit."""
+        return self.address.entrance(self.keys.code, to)
+
+    def run_here(self) -> None:
+        """Serve until Ctrl-C, or until it is told to stop."""
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(self.serve(sockets=[self._socket]))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop serving. Streams are ended first: it would wait for them."""
+        self._house.news.close()
+        await super().shutdown(sockets)

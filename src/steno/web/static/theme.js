@@ -1,0 +1,8 @@
+// Set before the page is painted, so that nothing flashes: colours and density as they were chosen.
+(() => {
+  const kept = (name) => { try { return localStorage.getItem(name); } catch { return null; } };
+  const root = document.documentElement;
+  const theme = kept("steno-theme");
+  if (theme === "light" || theme === "dark") root.dataset.theme = theme;
+  if (kept("steno-density") === "dense") root.dataset.density = "dense";
+})();

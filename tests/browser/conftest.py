@@ -1,0 +1,105 @@
+"""A real browser, and an explorer to look at with it.
+
+A page that asks for something elsewhere, breaks its own policy or complains in its console fails
+the test that looked at it.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Page,
+    Request,
+    sync_playwright,
+)
+from tests.web.explorer import Explorer, explorer
+
+from steno.demo.write import write_demo
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_SIZES = {"desk": (1440, 900), "phone": (390, 844)}
+
+
+@pytest.fixture(scope="session")
+def browser() -> Generator[Browser]:
+    path = next(filter(None, map(shutil.which, _NAMES)), None)
+    if path is None:
+        pytest.fail("there is no Chromium; `make test` installs it where it may")
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Generator[Explorer]:
+    folder = tmp_path_factory.mktemp("explorer")
+    root = write_demo(str(folder / "demo")).root
+    with explorer(str(folder / "index"), root, demo=True) as found:
+        yield found
+
+
+Look = Callable[..., Page]
+
+
+@pytest.fixture
+def look(browser: Browser) -> Generator[Look]:
+    """Open a page of an explorer: `look(demo, "/usage", size="phone", theme="dark")`."""
+    contexts: list[BrowserContext] = []
+    trouble: list[str] = []
+
+    def heard(said: ConsoleMessage) -> None:
+        if said.type == "error":
+            trouble.append(said.text)
+
+    def asked(dialog: Dialog) -> None:
+        trouble.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def wanted(each: Request, base: str) -> None:
+        if not each.url.startswith((base, "data:")):
+            trouble.append(f"asked for {each.url}")
+
+    def opened(of: Explorer, way: str = "/", size: str = "desk", theme: Any = "light") -> Page:
+        width, height = _SIZES[size]
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=theme, base_url=of.base
+        )
+        contexts.append(context)
+        name, _, value = of.cookie.partition("=")
+        context.add_cookies([{"name": name, "value": value, "url": of.base}])
+        page = context.new_page()
+        page.on("console", heard)
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("dialog", asked)
+        page.on("request", lambda each: wanted(each, of.base))
+        page.goto(way)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert trouble == []
+
+
+@pytest.fixture
+def shot(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Path]:
+    """Take a picture of a page: kept in STENO_SHOTS where that is set."""
+
+    def take(page: Page, name: str, *, full: bool = False) -> Path:
+        folder = Path(os.environ.get("STENO_SHOTS") or tmp_path)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{name}.png"
+        page.screenshot(path=path, full_page=full)
+        return path
+
+    del request
+    return take

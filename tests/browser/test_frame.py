@@ -1,0 +1,33 @@
+"""What every page has: bar, keys, theme, foot."""
+
+from tests.browser.axe import assert_accessible
+from tests.browser.conftest import Look
+from tests.web.explorer import Explorer
+
+
+def test_the_first_page_opens_and_is_accessible(demo: Explorer, look: Look) -> None:
+    page = look(demo, "/")
+    assert page.title() == "Sessions · steno"
+    assert_accessible(page)
+
+
+def test_a_key_shows_the_map_of_keys(demo: Explorer, look: Look) -> None:
+    page = look(demo, "/")
+    page.keyboard.press("?")
+    assert page.locator("dialog.keys").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.locator("dialog.keys").is_visible()
+
+
+def test_the_theme_is_kept(demo: Explorer, look: Look) -> None:
+    page = look(demo, "/")
+    page.keyboard.press("t")
+    page.keyboard.press("t")
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+    page.reload()
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+
+
+def test_the_page_says_that_it_is_a_demo(demo: Explorer, look: Look) -> None:
+    page = look(demo, "/")
+    assert "made up" in page.locator(".demo-note").inner_text()

@@ -1,0 +1,16 @@
+"""An explorer over the demo, for all tests of a module."""
+
+from collections.abc import Generator
+
+import pytest
+from tests.web.explorer import Explorer, explorer
+
+from steno.demo.write import write_demo
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Generator[Explorer]:
+    folder = tmp_path_factory.mktemp("explorer")
+    root = write_demo(str(folder / "demo")).root
+    with explorer(str(folder / "index"), root, demo=True) as found:
+        yield found

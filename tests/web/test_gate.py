@@ -1,0 +1,28 @@
+"""Who may look at the explorer."""
+
+import pytest
+from tests.web.explorer import Explorer
+
+
+def test_a_reader_who_is_let_in_sees_the_page(demo: Explorer) -> None:
+    answer = demo.get("/")
+    assert answer.status == 200
+    assert "<h1>Sessions</h1>" in answer.text
+
+
+def test_without_the_cookie_there_is_nothing(demo: Explorer) -> None:
+    assert demo.ask("/").status == 401
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "localhost:1", ""])
+def test_a_name_from_elsewhere_gets_nothing(demo: Explorer, host: str) -> None:
+    assert demo.ask("/", headers={"host": host, "cookie": demo.cookie}).status == 421
+
+
+def test_a_code_works_once_and_leads_to_the_page_that_was_asked_for(demo: Explorer) -> None:
+    way = demo.server.entrance("/usage").removeprefix(demo.base)
+    first = demo.ask(way)
+    assert first.status == 200
+    assert demo.cookie in first.headers["set-cookie"]
+    assert first.headers["refresh"] == "0; url=/usage"
+    assert demo.ask(way).status == 401
