@@ -36,7 +36,7 @@ run: $(VENV)/.runtime ## install into .venv and start steno on your own sessions
 	@$(BIN)/steno $(ARGS)
 
 # Pages are tested in a real browser; where none is found and it may be installed, it is.
-CHROMIUM := command -v chromium chromium-browser google-chrome >/dev/null || \
+CHROMIUM := command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 	{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	  { apt-get -qq update; DEBIAN_FRONTEND=noninteractive apt-get -qq install -y chromium >/dev/null; }; } || \
 	echo "no Chromium: the tests of pages will fail" >&2
