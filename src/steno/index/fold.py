@@ -212,6 +212,8 @@ class Fold:
         elif kind == "summary":
             if line.summary:
                 self._link(message, "summary", line.leaf_uuid or "", line.summary[:_TITLE])
+        elif kind == "system" and line.subtype == "compact_boundary":
+            self._link(message, "compacted", line.uuid or "")
         elif line.pr_url:
             self._link(message, "pr", line.pr_url)
 

@@ -149,7 +149,7 @@ CREATE TABLE days (
 CREATE TABLE links (
   file      INTEGER NOT NULL REFERENCES files (id) ON DELETE CASCADE,
   message   INTEGER NOT NULL,           -- the record that says so
-  kind      TEXT NOT NULL,              -- agent, fork, resume, pr, summary
+  kind      TEXT NOT NULL,              -- agent, fork, resume, pr, summary, compacted
   target    TEXT NOT NULL,              -- a sub-agent's or session's id, an address, a record's id
   note      TEXT NOT NULL,              -- what it says of it
   PRIMARY KEY (file, message, kind, target)

@@ -27,6 +27,9 @@ _PLACE: Final = (
 )
 
 
+_GLANCES: Final = 10_000
+
+
 class Place(msgspec.Struct, frozen=True):
     """Where a session, or a sub-agent of one, lies, and what it is called in addresses."""
 
@@ -51,6 +54,24 @@ class State(msgspec.Struct):
     problem: str = ""
 
 
+class Glances:
+    """How sessions stood when they were last looked at."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, str]] = {}
+
+    def get(self, path: str, size: int) -> str | None:
+        """Return how a session stood, if it is still as long as it was."""
+        known = self._known.get(path)
+        return known[1] if known is not None and known[0] == size else None
+
+    def put(self, path: str, size: int, status: str) -> None:
+        """Keep how a session stands."""
+        if len(self._known) >= _GLANCES:
+            self._known.clear()
+        self._known[path] = (size, status)
+
+
 class House:
     """One index and all that is needed to show it."""
 
@@ -64,6 +85,7 @@ class House:
         self.shelf = Shelf()
         self.news = News()
         self.state = State()
+        self.glances = Glances()
 
     @contextmanager
     def index(self) -> Generator[Index]:

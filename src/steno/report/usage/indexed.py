@@ -67,7 +67,7 @@ def count_index(connection: sqlite3.Connection, wanted: Wanted, prices: Prices) 
     """Return the sums of what is wanted."""
     if wanted.by == "tool":
         return _by_tool(connection, wanted)
-    if wanted.by in _DAILY and wanted.is_whole_days:
+    if wanted.by in _DAILY and wanted.is_whole_days and wanted.sessions is None:
         return _from_days(connection, wanted)
     models = [row[0] for row in connection.execute("SELECT DISTINCT model FROM days")]
     prices.load(models)
@@ -158,6 +158,8 @@ def _where(connection: sqlite3.Connection, wanted: Wanted, values: list[Any]) ->
         values.append(wanted.until)
     if wanted.project:
         where.append(_among("s.project", _projects(connection, wanted), values))
+    if wanted.sessions is not None:
+        where.append(_among("s.id", wanted.sessions, values))
     return " AND ".join(where)
 
 

@@ -23,6 +23,8 @@ class Wanted(msgspec.Struct, frozen=True):
     project: str = ""
     here: str = ""
     """The folder that `.` stands for."""
+    sessions: tuple[str, ...] | None = None
+    """The only sessions that count, by their ids; None for all."""
 
     @property
     def is_bounded(self) -> bool:

@@ -1,0 +1,241 @@
+"""Sessions as a list: which there are, filtered and sorted, and what stands beside each title."""
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from steno.index.state import SHIFT
+from steno.report.prices import Prices
+from steno.report.usage.indexed import count_index
+from steno.report.usage.totals import Figures, summed
+from steno.report.usage.wanted import Wanted
+
+__all__ = [
+    "HAS",
+    "SORTS",
+    "Choice",
+    "Count",
+    "Has",
+    "Listed",
+    "Listing",
+    "Sort",
+    "activity_of",
+    "costs_of",
+    "counts_of",
+    "facets_of",
+    "list_sessions",
+]
+
+Has: TypeAlias = Literal["failed", "agents", "compacted", "abandoned", "archived", "pr"]
+Sort: TypeAlias = Literal["newest", "oldest", "longest", "turns", "largest"]
+HAS: Final[dict[Has, str]] = {
+    "failed": "s.failed > 0",
+    "agents": "EXISTS (SELECT 1 FROM sessions a WHERE a.id = s.id AND a.agent != '')",
+    "compacted": "EXISTS (SELECT 1 FROM links l WHERE l.file = s.file AND l.kind = 'compacted')",
+    "abandoned": "s.rewound",
+    "archived": "f.gone IS NOT NULL",
+    "pr": "EXISTS (SELECT 1 FROM links l WHERE l.file = s.file AND l.kind = 'pr')",
+}
+"""What a session may have, and how the index tells."""
+SORTS: Final[dict[Sort, str]] = {
+    "newest": "coalesce(s.ended, 0)",
+    "oldest": "-coalesce(s.ended, 0)",
+    "longest": "coalesce(s.ended - s.started, 0)",
+    "turns": "s.turns",
+    "largest": "f.size",
+}
+"""By what they are sorted, highest first."""
+_FROM: Final = "FROM sessions s JOIN files f ON f.id = s.file"
+_SHOWN: Final = "s.agent = '' AND NOT s.hidden"
+_AGENTS: Final = "(SELECT count(*) FROM sessions a WHERE a.id = s.id AND a.agent != '')"
+_SEAMS: Final = "(SELECT count(*) FROM links l WHERE l.file = s.file AND l.kind = 'compacted')"
+_COLUMNS: Final = (
+    "s.file, s.id, s.title, s.project, s.branch, s.model, s.started, s.ended, s.turns, "
+    f"s.calls, s.failed, s.rewound, f.path, f.size, f.gone, {_AGENTS}, {_SEAMS}"
+)
+_SLICES: Final = 28
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """Which sessions, and in which order. What is empty does not matter."""
+
+    project: str | None = None
+    """The folder they began in, exactly."""
+    branch: str | None = None
+    model: str | None = None
+    since: int | None = None
+    """The earliest time they were last active, in milliseconds."""
+    has: tuple[Has, ...] = ()
+    sessions: tuple[str, ...] | None = None
+    """The only ones, by their ids."""
+    sort: Sort = "newest"
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """A session in a list. Times are milliseconds."""
+
+    file: int
+    id: str
+    title: str
+    project: str
+    branch: str
+    model: str
+    started: int | None
+    ended: int | None
+    turns: int
+    calls: int
+    failed: int
+    rewound: bool
+    path: str
+    size: int
+    gone: bool
+    agents: int
+    compactions: int
+    rank: int
+    """Where it stands in the order; together with `file` it tells where to go on."""
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """Some sessions of all that were asked for."""
+
+    rows: list[Listed]
+    total: int
+    more: bool
+
+
+class Count(msgspec.Struct, frozen=True):
+    """A value that sessions have, and how many have it."""
+
+    name: str
+    number: int
+
+
+def list_sessions(
+    connection: sqlite3.Connection,
+    choice: Choice,
+    *,
+    limit: int = 50,
+    after: tuple[int, int] | None = None,
+) -> Listing:
+    """Return the first so many sessions, or those behind a row (its rank and file)."""
+    where, values = _where(choice)
+    total: int = connection.execute(f"SELECT count(*) {_FROM} WHERE {where}", values).fetchone()[0]
+    rank = SORTS[choice.sort]
+    behind = ""
+    if after is not None:
+        behind = f"AND ({rank}, s.file) < (?, ?)"
+        values = [*values, *after]
+    rows = connection.execute(
+        f"SELECT {_COLUMNS}, {rank} {_FROM} WHERE {where} {behind} "
+        f"ORDER BY {rank} DESC, s.file DESC LIMIT ?",
+        [*values, limit + 1],
+    ).fetchall()
+    return Listing([_listed(row) for row in rows[:limit]], total, len(rows) > limit)
+
+
+def _listed(row: tuple[Any, ...]) -> Listed:
+    file, name, title, project, branch, model, started, ended, turns, calls, failed, *rest = row
+    rewound, path, size, gone, agents, compactions, rank = rest
+    return Listed(
+        file=file,
+        id=name,
+        title=title,
+        project=project,
+        branch=branch,
+        model=model,
+        started=started,
+        ended=ended,
+        turns=turns,
+        calls=calls,
+        failed=failed,
+        rewound=bool(rewound),
+        path=os.fsdecode(path),
+        size=size,
+        gone=gone is not None,
+        agents=agents,
+        compactions=compactions,
+        rank=rank,
+    )
+
+
+def _where(choice: Choice, *, leave: str = "") -> tuple[str, list[Any]]:
+    """Return the condition for a choice; `leave` names one part of it that does not count."""
+    where, values = [_SHOWN], list[Any]()
+    for name, column in (("project", "s.project"), ("branch", "s.branch"), ("model", "s.model")):
+        value = getattr(choice, name)
+        if value is not None and name != leave:
+            where.append(f"{column} = ?")
+            values.append(value)
+    if choice.since is not None and leave != "since":
+        where.append("s.ended >= ?")
+        values.append(choice.since)
+    if leave != "has":
+        where += [HAS[each] for each in choice.has]
+    if choice.sessions is not None:
+        where.append(f"s.id IN ({', '.join('?' * len(choice.sessions))})")
+        values += choice.sessions
+    return " AND ".join(where), values
+
+
+def facets_of(
+    connection: sqlite3.Connection, choice: Choice, name: Literal["project", "branch", "model"]
+) -> list[Count]:
+    """Return the values that sessions have, the most frequent first, as if none was chosen."""
+    where, values = _where(choice, leave=name)
+    rows = connection.execute(
+        f"SELECT s.{name}, count(*) {_FROM} WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1", values
+    )
+    return [Count(value, number) for value, number in rows]
+
+
+def counts_of(
+    connection: sqlite3.Connection, choice: Choice, times: Sequence[int]
+) -> tuple[dict[Has, int], list[int]]:
+    """Return how many sessions have what they may have, and how many were active since some times."""
+    where, values = _where(choice, leave="has")
+    sums = ", ".join(f"total({each})" for each in HAS.values())
+    row = connection.execute(f"SELECT {sums} {_FROM} WHERE {where}", values).fetchone()
+    having: dict[Has, int] = dict(zip(HAS, map(int, row), strict=True))
+    where, values = _where(choice, leave="since")
+    sums = ", ".join("total(s.ended >= ?)" for _ in times) or "0"
+    row = connection.execute(f"SELECT {sums} {_FROM} WHERE {where}", [*times, *values]).fetchone()
+    return having, [int(number) for number in row][: len(times)]
+
+
+def costs_of(
+    connection: sqlite3.Connection, sessions: Sequence[str], prices: Prices
+) -> dict[str, Figures]:
+    """Return what sessions used, by their ids; their sub-agents count."""
+    cells = count_index(connection, Wanted(by="session", sessions=tuple(sessions)), prices)
+    prices.load({cell[2] for cell in cells})
+    mine: dict[str, list[Any]] = {}
+    for cell, heap in cells.items():
+        mine.setdefault(cell[0][0], []).append((cell, heap))
+    return {name: summed(some, prices) for name, some in mine.items()}
+
+
+def activity_of(
+    connection: sqlite3.Connection, row: Listed, slices: int = _SLICES
+) -> tuple[list[int], set[int]]:
+    """Return how much happened in each part of a session's time, and in which parts steps failed."""
+    if row.started is None or row.ended is None or row.ended <= row.started:
+        return [0] * slices, set()
+    span = row.ended - row.started + 1
+    low, high = row.file << SHIFT, (row.file + 1) << SHIFT
+    part = f"(time - ?) * {int(slices)} / ?"
+    counts = [0] * slices
+    for place, number in connection.execute(
+        f"SELECT {part}, count(*) FROM messages WHERE id >= ? AND id < ? AND time >= ? GROUP BY 1",
+        (row.started, span, low, high, row.started),
+    ):
+        if 0 <= place < slices:
+            counts[place] = number
+    failed = connection.execute(
+        f"SELECT DISTINCT {part} FROM tool_calls WHERE message >= ? AND message < ? AND failed "
+        "AND time >= ?",
+        (row.started, span, low, high, row.started),
+    )
+    return counts, {place for (place,) in failed if 0 <= place < slices}
