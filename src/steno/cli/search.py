@@ -10,7 +10,6 @@ import msgspec
 from steno.cli.fresh import NO_SYNC, fresh_index
 from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, where_to_look
 from steno.cli.screen import Screen, complain, write_json
-from steno.errors import BadRequest
 from steno.report import clock, words
 from steno.safe.terminal import ColourMode
 
@@ -151,7 +150,7 @@ def _search(index: "Index", text: str, wanted: _Asked, screen: Screen, where: st
     from steno.index.search.grep import Pattern
 
     query = _query(text, wanted)
-    finder = open_finder(index, _when)
+    finder = open_finder(index, lambda text: clock.meant(text, clock.now()))
     order = "rank" if wanted.rank else "oldest" if wanted.oldest else "newest"
     pattern = Pattern(wanted.regex) if wanted.regex is not None else None
     found = finder.find(query, order, alone=pattern is None)
@@ -176,15 +175,6 @@ def _query(text: str, wanted: _Asked) -> "Query":
     told = {"project": wanted.project, "since": wanted.since, "until": wanted.until}
     more = [Filter(name, value) for name, value in told.items() if value is not None]
     return msgspec.structs.replace(query, filters=(*query.filters, *more))
-
-
-def _when(text: str) -> tuple[float, float]:
-    try:
-        return clock.when(text, clock.now())
-    except (OverflowError, OSError, ValueError) as error:
-        if isinstance(error, BadRequest):
-            raise
-        raise BadRequest(f"not a time: {text!r}") from error
 
 
 def _match(index: "Index", found: "Found", pattern: "Pattern") -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from steno.errors import BadRequest
 from steno.store.clock import moment, now
 
-__all__ = ["day_of", "iso", "moment", "now", "when"]
+__all__ = ["day_of", "iso", "meant", "moment", "now", "when"]
 
 _AGO: Final = r"(\d+)\s*([mhdw])"
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -45,6 +45,20 @@ def when(text: str, current: float) -> tuple[float, float]:
     if start is None:
         raise BadRequest(f"not a time: {text!r}", hint=_HINT)
     return (start, day_of(start, -1)) if len(word) == _DATE else (start, start)
+
+
+def meant(text: str, current: float) -> tuple[float, float]:
+    """Return the same of a text that anybody may have typed.
+
+    Raises:
+        BadRequest: it means no time, or none that a clock has.
+    """
+    try:
+        return when(text, current)
+    except (OverflowError, OSError, ValueError) as error:
+        if isinstance(error, BadRequest):
+            raise
+        raise BadRequest(f"not a time: {text!r}") from error
 
 
 def day_of(seconds: float, back: int = 0) -> float:

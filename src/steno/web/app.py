@@ -28,6 +28,7 @@ Page = Callable[[House, Request], Response | Awaitable[Response]]
 
 PAGES: Final = (
     ("/", "sessions:sessions"),
+    ("/search", "search:search"),
     ("/static/{mark}/{name}", "static:static"),
 )
 """Every address, and who answers: a module of `pages/` and a function in it."""

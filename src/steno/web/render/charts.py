@@ -35,19 +35,18 @@ def svg(
 
 def spark(values: Sequence[int], failed: Collection[int] = ()) -> Markup:
     """Draw activity over the life of a session: a bar for each slice, red where a step failed."""
-    width, height, gap = 112.0, 20.0, 1.5
-    bar = (width - gap * (len(values) - 1)) / len(values)
+    gap = 1
+    bar = (112 - gap * (len(values) - 1)) // len(values)
     most = max(values) or 1
-    bars: list[Markup] = []
+    ways: dict[str, list[str]] = {}
     for place, value in enumerate(values):
-        tall = max(1.5, value / most * (height - 2)) if value else 1.0
+        tall = max(2, round(value / most * 18)) if value else 1
         kind = "e" if place in failed else ("" if value else "z")
-        bars.append(
-            Markup('<rect class="{}" x="{}" y="{}" width="{}" height="{}" rx=".5"/>').format(
-                kind, number(place * (bar + gap)), number(height - tall), number(bar), number(tall)
-            )
-        )
-    return svg(width, height, Markup("").join(bars), "spark", fill=True)
+        ways.setdefault(kind, []).append(f"M{place * (bar + gap)} {20 - tall}h{bar}v{tall}h-{bar}z")
+    body = Markup("").join(
+        Markup('<path class="{}" d="{}"/>').format(kind, "".join(way)) for kind, way in ways.items()
+    )
+    return svg(len(values) * (bar + gap) - gap, 20, body, "spark", fill=True)
 
 
 def meter(share: float, kind: str = "fa") -> Markup:
