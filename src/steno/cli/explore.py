@@ -1,5 +1,6 @@
 """`steno explore`: the explorer in a browser, kept fresh while it is open."""
 
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -10,9 +11,11 @@ import click
 
 from steno.cli.options import COLOR, JSON, WHERE, options, roots
 from steno.cli.screen import complain, write_json
-from steno.errors import Busy, StenoError
+from steno.errors import Busy, StenoError, Unreadable
 from steno.index.home import Home, index_of
 from steno.safe.terminal import ColourMode
+from steno.store.discover import discover
+from steno.store.places import demo_dir
 
 if TYPE_CHECKING:
     from steno.web.house import House
@@ -49,7 +52,8 @@ def command(
     Sessions are never changed. Ctrl-C ends it.
     """
     del color
-    explore(roots(root, demo=demo), demo=demo, port=port, opens=not no_open, as_json=as_json)
+    chosen = _made_up() if demo and not root else roots(root, demo=demo)
+    explore(chosen, demo=demo, port=port, opens=not no_open, as_json=as_json)
 
 
 def explore(
@@ -60,25 +64,49 @@ def explore(
     opens: bool = True,
     as_json: bool = False,
 ) -> None:
-    """Serve the explorer until Ctrl-C."""
+    """Serve the explorer until Ctrl-C; over made-up sessions where there are no others."""
     from steno.web.house import House
     from steno.web.serve import Server, listening
 
     home = index_of(root)
+    if root is None and not _has_sessions(home):
+        demo, home = True, index_of(_made_up())
+        complain("there are no sessions yet, so these are made up")
     house = House(home, demo=demo)
     with listening(_HOST, port) as made:
-        fresh = threading.Thread(target=_keep_fresh, args=(house,), daemon=True)
-        fresh.start()
+        threading.Thread(target=_keep_fresh, args=(house,), daemon=True).start()
         try:
             server = Server(house, made, again=_again)
             address = server.entrance()
             line = write_json if as_json else _say
             line({"url": address, "port": server.address.port, "roots": list(home.roots)})
-            if opens:
+            if opens and _has_screen():
                 threading.Thread(target=_open, args=(address,), daemon=True).start()
             server.run_here()
         finally:
             house.close()
+
+
+def _has_sessions(home: Home) -> bool:
+    return any(next(iter(discover(each)), None) is not None for each in home.roots)
+
+
+def _made_up() -> tuple[str, ...]:
+    """Write the demo and return where it is."""
+    from steno.demo.write import write_demo
+
+    folder = demo_dir()
+    try:
+        return (write_demo(folder).root,)
+    except OSError as error:
+        raise Unreadable(f"cannot write {folder}: {error.strerror or error}") from error
+
+
+def _has_screen() -> bool:
+    """Say whether a browser would have a window; one inside this terminal would take it over."""
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def _say(where: dict[str, Any]) -> None:
@@ -116,8 +144,8 @@ def _sync(house: "House", home: Home) -> None:
     def planned(number: int) -> Callable[[int], None]:
         state.planned, state.done = number, 0
 
-        def done(count: int) -> None:
-            state.done = count
+        def done(more: int) -> None:
+            state.done += more
 
         return done
 

@@ -37,13 +37,14 @@ _HELP: Final = """\
 Read what coding agents said and did: the sessions of Claude Code, told turn by turn.
 
 Sessions are read where the client keeps them (CLAUDE_CONFIG_DIR, else ~/.claude). Nothing changes
-them but `repair --in-place`. Without a command, the newest ones are listed.
+them but `repair --in-place`. Without a command, the explorer opens in a browser.
 
 SESSION is a path, an id, the first letters of an id (four or more), a sub-agent's id, a title or a
 part of one, or `last`.
 
 \b
-  steno                       what happened lately
+  steno                       everything, in a browser
+  steno ls                    what happened lately
   steno show last             read the newest session
   steno show 7c1f --turn 4    one turn of it
   steno check                 is anything damaged or lost?
@@ -122,9 +123,9 @@ def _version(ctx: click.Context, _param: click.Parameter, value: object) -> None
 )
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """Run a command; without one, list the sessions."""
+    """Run a command; without one, open the explorer."""
     if ctx.invoked_subcommand is None:
-        from steno.cli.ls import command
+        from steno.cli.explore import command
 
         ctx.invoke(command)
 

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 
 from steno.errors import BadRequest, NotFound, StenoError
 from steno.web.gate import Gate, Keys
-from steno.web.house import House
+from steno.web.house import House, NotReady
 from steno.web.paint import page
 
 __all__ = ["PAGES", "make_app"]
@@ -59,6 +59,9 @@ def _endpoint(house: House, name: str) -> Callable[[Request], Awaitable[Response
 
 def _failed(house: House) -> Callable[[Request, Exception], Awaitable[Response]]:
     async def failed(_request: Request, error: Exception) -> Response:
+        if isinstance(error, NotReady):
+            text = await run_in_threadpool(page, house, "reading.html.j2", here="sessions")
+            return HTMLResponse(text, 503, {"refresh": "1", "retry-after": "1"})
         if isinstance(error, HTTPException):
             status, words, hint = error.status_code, "There is no such page.", ""
         else:

@@ -20,7 +20,7 @@ from steno.store import clock
 from steno.web.news import News
 from steno.web.shelf import Shelf
 
-__all__ = ["House", "Place", "State"]
+__all__ = ["House", "NotReady", "Place", "State"]
 
 _PLACE: Final = (
     "SELECT f.id, s.id, s.agent, f.path, f.gone FROM sessions s JOIN files f ON f.id = s.file "
@@ -28,6 +28,10 @@ _PLACE: Final = (
 
 
 _GLANCES: Final = 10_000
+
+
+class NotReady(NotFound):
+    """There is no index yet; it is being made."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -92,11 +96,11 @@ class House:
         """Give the index, as far as it is.
 
         Raises:
-            NotFound: there is none yet.
+            NotReady: there is none yet.
         """
         connection = open_to_read(self.home.folder)
         if connection is None:
-            raise NotFound("there is no index yet", hint="it is being made; look again in a moment")
+            raise NotReady("the sessions are being read for the first time")
         with Index(self.home, connection) as index:
             yield index
 
