@@ -14,7 +14,7 @@ import pytest
 from steno.check.checkup import check
 from steno.format.source import BytesSource
 from steno.model.server.app import Server, serving
-from steno.model.server.minds import Failure, text, tool
+from steno.model.server.minds import Failure, Reply, text, tool
 from steno.model.server.minds import Gate as Door
 from steno.model.server.script import Script
 
@@ -223,6 +223,138 @@ def test_ctrl_c_ends_it_with_a_result(chat: Chat, script: Script) -> None:
     assert ran.returncode == 130
     assert rest[-1]["subtype"] == "error_during_execution"
     chat.check()
+
+
+def test_an_answer_that_never_has_the_shape_is_an_error_whatever_tools_there_are(
+    chat: Chat, script: Script
+) -> None:
+    shape = ["--json-schema", '{"type": "object"}', "--output-format", "json"]
+    out = json.loads(chat("-p", "count", *shape, code=1))
+    assert (out["subtype"], out["is_error"]) == ("error_max_structured_output_retries", True)
+    script.on("count", tool("StructuredOutput", n=3)).then("There.")
+    out = json.loads(chat("-p", "count", *shape, "--tools", "Read"))
+    assert out["structured_output"] == {"n": 3}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_while_it_waits_for_a_message(chat: Chat, number: signal.Signals) -> None:
+    form = ["--output-format", "stream-json", "--input-format", "stream-json"]
+    ran = subprocess.Popen(
+        chat.command("-p", *form),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=chat.project,
+        env=chat.env,
+    )
+    with ran:
+        assert ran.stdin is not None
+        assert ran.stdout is not None
+        ran.stdin.write(json.dumps({"type": "user", "message": {"content": "one"}}) + "\n")
+        ran.stdin.flush()
+        for line in ran.stdout:
+            if json.loads(line)["type"] == "result":
+                break
+        ran.send_signal(number)
+        assert ran.wait(30) == 130
+    chat.check()
+
+
+def test_what_is_wrong_with_the_surroundings_is_said_beside_the_answer(chat: Chat) -> None:
+    assert chat("-p", "hello", "--settings", "{bad", "--mcp-config", "{bad") == "Yes.\n"
+    assert "--settings" in chat.said
+    assert "--mcp-config" in chat.said
+    chat("-p", "hello", "--settings", '{"permissions": {"deny": ["Bash(rm"]}}')
+    assert "Bash(rm" in chat.said
+
+
+def test_people_are_told_why_there_is_no_answer(chat: Chat, script: Script) -> None:
+    script.on("go", tool("Glob", pattern="*"))
+    assert chat("-p", "go", "--max-turns", "1", code=1) == ""
+    assert "--max-turns" in chat.said
+
+
+def test_a_new_session_has_an_id_of_its_own(chat: Chat) -> None:
+    name = "11111111-2222-4333-8444-555555555555"
+    chat("-p", "one", "--session-id", name)
+    chat("-p", "two", "--session-id", name, code=2)
+    chat("-p", "two", "-r", name, "--session-id", name, code=2)
+    for bad in ("../../../../evil", "nonsense", name.replace("-", "")):
+        chat("-p", "two", "--session-id", bad, code=2)
+    (path,) = chat.files
+    assert path.stem == name
+    chat.check()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--rewind", "x"],
+        ["-c", "--fork-session", "--rewind", "x"],
+        ["--max-budget-usd", "nan"],
+        ["--max-budget-usd", "0"],
+        ["--max-budget-usd", "-1"],
+    ],
+)
+def test_options_that_make_no_sense_are_refused(chat: Chat, options: list[str]) -> None:
+    chat("-p", "one", *options, code=2)
+    assert chat.files == []
+
+
+def test_messages_that_are_none_are_refused(chat: Chat) -> None:
+    for content in ([5], {}, [], "", 7):
+        line = json.dumps({"type": "user", "message": {"content": content}})
+        chat("-p", "--input-format", "stream-json", given=line, code=2)
+
+
+def test_a_prompt_that_a_hook_keeps_out_leaves_no_session(chat: Chat) -> None:
+    hook = {"hooks": [{"type": "command", "command": "echo no way >&2; exit 2"}]}
+    settings = json.dumps({"hooks": {"UserPromptSubmit": [hook]}})
+    assert "no way" in chat("-p", "one", "--settings", settings, code=1)
+    assert chat.files == []
+
+
+def test_what_sub_agents_cost_counts(chat: Chat, script: Script) -> None:
+    dear = {"input_tokens": 1_000_000, "output_tokens": 1_000_000}
+    script.on("dear work", Reply(content=(text("Done."),), usage=dear))
+    script.on("go", tool("Agent", description="d", prompt="dear work")).then("All done.")
+    out = json.loads(chat("-p", "go", "--json"))
+    assert out["total_cost_usd"] > 1
+    out = json.loads(chat("-p", "go", "--json", "--max-budget-usd", "1", code=1))
+    assert out["subtype"] == "error_max_budget_usd"
+
+
+def test_a_sub_agent_has_no_tool_that_the_session_has_not(chat: Chat, script: Script) -> None:
+    script.on("sub work", tool("Bash", command="touch made")).then("Done.")
+    script.on("go", tool("Agent", description="d", prompt="sub work")).then("All done.")
+    chat("-p", "go", "--tools", "Agent", "--dangerously-skip-permissions")
+    assert list(chat.project.iterdir()) == []
+
+
+def test_what_a_sub_agent_started_ends_with_it(chat: Chat, script: Script) -> None:
+    command = "echo $BASHPID > pid; exec sleep 600"
+    script.on("sub work", tool("Bash", command=command, run_in_background=True))
+    script.then(tool("Bash", command="until test -s pid; do :; done")).then("It runs.")
+    script.on("go", tool("Agent", description="d", prompt="sub work")).then("All done.")
+    chat("-p", "go", "--dangerously-skip-permissions")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((chat.project / "pid").read_text()), 0)
+
+
+def test_a_long_session_is_compacted_before_it_goes_on(chat: Chat, script: Script) -> None:
+    script.on("Summarize", "It was long.")
+    script.on("long", Reply(content=(text("Very."),), usage={"input_tokens": 190_000}))
+    chat("-p", "long")
+    lines = chat.lines("-c", "again")
+    assert "compact_boundary" in [each.get("subtype") for each in lines]
+    chat.check()
+
+
+def test_a_disk_that_is_full_still_ends_with_a_result(chat: Chat) -> None:
+    (chat.home / ".claude").mkdir(parents=True)
+    (chat.home / ".claude" / "projects").touch()
+    lines = chat.lines("one", code=3)
+    assert lines[-1]["subtype"] == "error_during_execution"
 
 
 def test_without_a_key_or_words_it_says_what_to_do(chat: Chat) -> None:

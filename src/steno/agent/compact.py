@@ -52,7 +52,7 @@ class Compactor:
         window = self.window(agent)
         limit = window * (1 - _RESERVE) - agent.course.max_tokens
         # A model that may write more than half a window would leave no room for anything.
-        if self._automatic and agent.meter.context >= max(limit, window // 2):
+        if self._automatic and _taken(agent) >= max(limit, window // 2):
             await self.compact(agent, "auto")
 
     def window(self, agent: Agent) -> int:
@@ -93,6 +93,11 @@ class Compactor:
             question = asked.format(wishes=wished, summary=summary, text=text)
             summary = await agent.consult(_SUMMARIZER, question)
         return summary
+
+
+def _taken(agent: Agent) -> int:
+    """Return how much of the window the next request takes: figures know nothing of new results."""
+    return max(agent.meter.context, estimate(agent.talk.messages()))
 
 
 def estimate(messages: list[Message]) -> int:

@@ -34,6 +34,14 @@ EXIT_CODES: Final[dict[Reason, int]] = {
     "max_budget": 1,
     "max_time": 1,
 }
+_ENDINGS: Final[dict[Reason, str]] = {
+    "empty": "the model answered nothing",
+    "interrupted": "it was interrupted",
+    "max_turns": "it was not done after as many requests as --max-turns allows",
+    "max_budget": "it was not done for as much as --max-budget-usd allows",
+    "max_time": "it was not done in the time there was",
+}
+"""What is said to people where the answer does not say it."""
 _MICRO: Final = 1_000_000
 
 
@@ -47,13 +55,17 @@ class Printer:
         write: Callable[[str | dict[str, Any]], None],
         *,
         partial: bool = False,
+        warn: Callable[[str], None] = lambda _words: None,
     ) -> None:
         self._output: Output = output
         self._session = session_id
         self._write = write
         self._partial = partial
+        self._warn = warn
         self._refused: list[dict[str, Any]] = []
         self._structured: Any = None
+        self._shapeless = False
+        """Whether an answer in a shape was asked for and never came."""
         self._parent: str | None = None
         """The call that a sub-agent works for, while it is heard."""
 
@@ -68,14 +80,23 @@ class Printer:
             case events.Refused(call, _):
                 given = {"tool_name": call.get("name"), "tool_use_id": call.get("id")}
                 self._refused.append({**given, "tool_input": call.get("input")})
+            case events.Within(call, inner):
+                outer, self._parent = self._parent, call
+                self.take(inner)
+                self._parent = outer
+            case events.Noticed(words, _):
+                self._warn(words)
+            case events.Retrying(attempt, of, delay, error):
+                self._warn(f"{error}; try {attempt} of {of} in {delay:.1f} s")
             case _ if self._output == "stream-json":
                 self._stream(event)
             case _:
                 pass
 
     def structured(self, value: Any) -> None:
-        """Take the answer in the shape that was asked for."""
+        """Take the answer in the shape that was asked for; None where there is none."""
         self._structured = value
+        self._shapeless = value is None
 
     def _stream(self, event: Event) -> None:
         match event:
@@ -108,10 +129,6 @@ class Printer:
                 self._line({**boundary, "compact_metadata": facts})
             case events.Grew() if self._partial:
                 self._line({"type": "stream_event", "event": _delta(event)})
-            case events.Within(call, inner):
-                outer, self._parent = self._parent, call
-                self.take(inner)
-                self._parent = outer
             case _:
                 pass
 
@@ -122,15 +139,30 @@ class Printer:
     def _line(self, fields: dict[str, Any], name: str = "") -> None:
         self._write({**fields, "session_id": self._session, "uuid": name or str(uuid.uuid4())})
 
-    def end(self, ended: events.Ended) -> None:
-        """Take the end of a turn: the last thing that is printed, whatever happened."""
+    def fail(self, ended: events.Ended) -> None:
+        """Take the end of everything; to people it is told as any other error is."""
+        if self._output != "text":
+            self.end(ended)
+
+    def end(self, ended: events.Ended) -> int:
+        """Take the end of a turn: the last thing that is printed, whatever happened.
+
+        Returns the exit code that goes with it.
+        """
+        code, subtype = EXIT_CODES[ended.reason], _SUBTYPES[ended.reason]
+        if self._shapeless and not code:
+            code, subtype = 1, "error_max_structured_output_retries"
+            self._warn("the model gave no answer in the shape that was asked for")
         if self._output == "text":
-            self._write(ended.text)
-            return
+            if ended.text:
+                self._write(ended.text)
+            if ended.reason in _ENDINGS:
+                self._warn(_ENDINGS[ended.reason])
+            return code
         result: dict[str, Any] = {
             "type": "result",
-            "subtype": _SUBTYPES[ended.reason],
-            "is_error": EXIT_CODES[ended.reason] != 0,
+            "subtype": subtype,
+            "is_error": code != 0,
             "duration_ms": round(ended.seconds * 1000),
             "num_turns": ended.requests,
             "result": ended.text,
@@ -141,6 +173,7 @@ class Printer:
         if self._structured is not None:
             result["structured_output"] = self._structured
         self._line(result)
+        return code
 
 
 def _delta(event: events.Grew) -> dict[str, Any]:

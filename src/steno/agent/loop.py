@@ -101,6 +101,11 @@ class Agent:
         """Where events go."""
         return self.caller.emit
 
+    @property
+    def is_working(self) -> bool:
+        """Whether a turn is under way."""
+        return self._working is not None
+
     def interrupt(self) -> None:
         """Break in: the turn ends at once, whatever it is at."""
         if self._working is not None:
@@ -130,8 +135,14 @@ class Agent:
         self.talk.end_turn()
         if self.talk.recorder.strangers():
             self.emit(events.Noticed("Somebody else is writing to this session.", "warning"))
+        ended = self.account(reason, text)
+        self.emit(ended)
+        return ended
+
+    def account(self, reason: Reason, text: str) -> events.Ended:
+        """Return what a turn that ends now has come to."""
         meter = self.meter
-        ended = events.Ended(
+        return events.Ended(
             reason=reason,
             text=text,
             requests=meter.requests,
@@ -140,8 +151,6 @@ class Agent:
             cost=meter.cost,
             leaf=self.talk.recorder.leaf,
         )
-        self.emit(ended)
-        return ended
 
     async def _turn(self, prompt: str | list[Block]) -> tuple[Reason, str]:
         refusal = await self._admit(prompt)

@@ -1,13 +1,13 @@
 """What a turn has taken so far, and what it may take."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from steno.agent.events import Reason
 
-__all__ = ["Limits", "Meter", "Price", "window_of"]
+__all__ = ["Limits", "Meter", "Price", "tokens_of", "window_of"]
 
 Price: TypeAlias = Callable[[str, dict[str, Any]], int]
 """What a response cost, in micro-dollars, by its model and usage."""
@@ -39,8 +39,17 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class Meter:
     """Counts requests, tokens, money and time."""
 
-    def __init__(self, limits: Limits, *, price: Price, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        *,
+        price: Price,
+        clock: Callable[[], float],
+        above: "Meter | None" = None,
+    ) -> None:
         self.limits = limits
+        self._above = above
+        """Of a sub-agent: the meter of whoever pays for it."""
         self.requests = 0
         self.usage: dict[str, int] = dict.fromkeys(_COUNTED, 0)
         self.cost = 0
@@ -63,24 +72,40 @@ class Meter:
     def add(self, model: str, usage: dict[str, Any]) -> None:
         """Count a response of the conversation."""
         self.pay(model, usage)
-        self.context = sum(_whole(usage.get(name)) for name in _COUNTED)
+        self.context = tokens_of(usage)
 
     def pay(self, model: str, usage: dict[str, Any]) -> None:
         """Count what a response took."""
         for name in _COUNTED:
             self.usage[name] += _whole(usage.get(name))
-        self.cost += self._price(model, usage)
+        self.spend(self._price(model, usage))
+
+    def spend(self, cost: int) -> None:
+        """Count money, also for whoever pays."""
+        self.cost += cost
+        if self._above is not None:
+            self._above.spend(cost)
+
+    @property
+    def spent(self) -> int:
+        """What all of it cost that is paid from one purse."""
+        return self.cost if self._above is None else self._above.spent
 
     def reached(self) -> Reason | None:
         """Return the limit that is reached, if one is."""
         limits = self.limits
         if limits.requests is not None and self.requests >= limits.requests:
             return "max_turns"
-        if limits.cost is not None and self.cost >= limits.cost:
+        if limits.cost is not None and self.spent >= limits.cost:
             return "max_budget"
         if limits.seconds is not None and self.seconds >= limits.seconds:
             return "max_time"
         return None
+
+
+def tokens_of(usage: Mapping[str, Any]) -> int:
+    """Return how many tokens of the window a request and its answer took."""
+    return sum(_whole(usage.get(name)) for name in _COUNTED)
 
 
 def _whole(value: object) -> int:

@@ -101,7 +101,8 @@ class Recorder:
 
     def end_turn(self, prompt: str) -> None:
         """Say where the session stands, and wait until all of it is on the disk."""
-        if not self.compose.place.agent_id:
+        # A prompt that was kept out leaves nothing that a session could be resumed from.
+        if self.leaf is not None and not self.compose.place.agent_id:
             self.write(self.compose.turn_end(prompt))
         if self._file is not None:
             self._file.sync()

@@ -4,18 +4,19 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from steno.agent.events import Ended, Event
 from steno.agent.gates import Gate, Gates
-from steno.agent.headless import EXIT_CODES, Printer
-from steno.agent.loop import Model
+from steno.agent.headless import Printer
+from steno.agent.loop import Agent, Model
 from steno.agent.meter import Price
 from steno.agent.sessions import Work
 from steno.agent.start import Options, People, Started, start
-from steno.errors import BadRequest
+from steno.errors import BadRequest, StenoError
 from steno.format.values import as_list, as_object
 from steno.model.wire import Block
 from steno.tools.base import Around, Outcome, Spec
@@ -25,6 +26,7 @@ __all__ = ["Shape", "lines_of_prompts", "run"]
 _NAME: Final = "StructuredOutput"
 _CALL_IT: Final = f"Give your answer by calling {_NAME}; nothing else counts."
 _NOTHING_DONE: Final = 1
+_INTERRUPTED: Final = 130
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -73,7 +75,8 @@ def lines_of_prompts(line: str) -> str | list[Block] | None:
     if told.get("type") != "user":
         return None
     content: Any = (as_object(told.get("message")) or {}).get("content")
-    if not content or not (isinstance(content, str) or as_list(content)):
+    blocks = as_list(content)
+    if not content or not (isinstance(content, str) or (blocks and all(map(as_object, blocks)))):
         raise BadRequest("a message of the input has no content")
     return content
 
@@ -85,16 +88,29 @@ class _Run:
         self.started = started
         self.printer = printer
         self.shape = shape
+        self.codes: list[int] = []
+        """The exit code of each turn."""
 
-    async def turn(self, prompt: str | list[Block]) -> int:
-        """Take one prompt to its end; return the exit code."""
+    @property
+    def code(self) -> int:
+        """The exit code of all: of the last that ended badly, if one did."""
+        if not self.codes:
+            return _NOTHING_DONE
+        return next(filter(None, reversed(self.codes)), 0)
+
+    async def turn(self, prompt: str | list[Block]) -> None:
+        """Take one prompt to its end."""
         if self.shape is not None:
             self.shape.value = None
-        ended = await self.started.agent.turn(prompt)
+        try:
+            ended = await self.started.agent.turn(prompt)
+        except StenoError as error:
+            # A full disk, mostly: the session cannot be written, but the result can be told.
+            self.printer.fail(self.started.agent.account("error", str(error)))
+            raise
         if self.shape is not None:
             self.printer.structured(self.shape.value)
-        self.printer.end(ended)
-        return EXIT_CODES[ended.reason]
+        self.codes.append(self.printer.end(ended))
 
     def facts(self) -> dict[str, Any]:
         """Return what a session begins with."""
@@ -131,16 +147,32 @@ async def run(
     if shape is not None:
         started.agent.caller.gates = shape.guarding(started.agent.caller.gates)
     one = _Run(started, printer, shape)
-    code = _NOTHING_DONE
-    with _interruptible(started.agent.interrupt):
+
+    async def work_through() -> None:
+        await started.servers.settle(0 if not options.mcp_config else 5.0)
+        printer.begin(one.facts())
+        async for prompt in prompts:
+            await one.turn(prompt)
+
+    working = asyncio.ensure_future(work_through())
+    with _interruptible(partial(_break_in, started.agent, working)):
         try:
-            await started.servers.settle(0 if not options.mcp_config else 5.0)
-            printer.begin(one.facts())
-            async for prompt in prompts:
-                code = await one.turn(prompt)
+            await working
+        except asyncio.CancelledError:
+            if (outer := asyncio.current_task()) is not None and outer.cancelling():
+                raise
+            one.codes.append(_INTERRUPTED)
         finally:
             await started.close()
-    return code
+    return one.code
+
+
+def _break_in(agent: Agent, working: "asyncio.Future[None]") -> None:
+    """End the turn that is at work, which then tells its end; where none is, end everything."""
+    if agent.is_working:
+        agent.interrupt()
+    else:
+        working.cancel()
 
 
 @contextmanager

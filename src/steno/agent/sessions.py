@@ -7,6 +7,7 @@ import msgspec
 
 from steno.agent.branch import git_branch
 from steno.agent.conversation import Conversation
+from steno.agent.meter import tokens_of
 from steno.agent.recorder import VERSION, Recorder, new_id, rising
 from steno.errors import NotFound
 from steno.format.compose import Place
@@ -30,6 +31,8 @@ class Work(msgspec.Struct, eq=False):
     talk: Conversation
     model: str = ""
     """The model that was asked last; nothing in a new session."""
+    context: int = 0
+    """How many tokens its last request and the answer took; 0 where nothing says so."""
     origin: str = ""
     """The session that this one was forked from, if it was just now."""
 
@@ -121,7 +124,18 @@ def _at(transcript: Transcript, path: str, cwd: str, chain: list[Node]) -> Work:
     talk = Conversation(recorder, messages)
     _answer_open_calls(talk, chain)
     models = [model for model in asked if not model.startswith("<")]
-    return Work(talk, models[-1] if models else "")
+    return Work(talk, models[-1] if models else "", _context(transcript, chain))
+
+
+def _context(transcript: Transcript, chain: list[Node]) -> int:
+    """Return how much of the window a conversation takes; nothing is known behind a compaction."""
+    for node in reversed(chain):
+        if node.subtype == "compact_boundary":
+            return 0
+        if node.type == "assistant" and node.model and not node.model.startswith("<"):
+            usage = transcript.record(node).usage
+            return tokens_of(msgspec.structs.asdict(usage)) if usage is not None else 0
+    return 0
 
 
 def _answer_open_calls(talk: Conversation, chain: list[Node]) -> None:

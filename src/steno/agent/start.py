@@ -156,6 +156,7 @@ class _Making:
         self.price = price
         self.notes: list[str] = []
         self.listing = ""
+        self.meter: Meter | None = None
         self.settings = load_settings(
             options.cwd, trusted=options.trusted, flags=options.settings, env=options.env
         )
@@ -192,6 +193,7 @@ class _Making:
         self.servers.start()
         agent = self._agent(work.talk, tools, around, self._system(), self._model())
         agent.caller.keeping = self.points
+        agent.meter.context = work.context
         around.notify = lambda words: agent.inbox.append((words, True))
         compactor = Compactor(window=self.options.window, automatic=self.settings.auto_compact)
         agent.fit = compactor
@@ -223,7 +225,9 @@ class _Making:
         if self.people.consent is not None:
             caller.consent = self.people.consent
         around.progress = caller.grow
-        meter = Meter(self.options.limits, price=self.price, clock=_clock)
+        # Whatever sub-agents cost is part of what the session costs, and of its limit.
+        meter = Meter(self.options.limits, price=self.price, clock=_clock, above=self.meter)
+        self.meter = self.meter or meter
         course = Course(
             model=model,
             max_tokens=self.options.max_tokens,
@@ -264,9 +268,7 @@ class _Making:
         tools: list[Tool] = [*file_tools(), *other_tools(), agents, *self.options.extra_tools]
         if skills:
             tools.append(SkillTool(skills))
-        box = Toolbox(tools, more=self.servers.tools)
-        wanted = self.options.tools
-        return box if wanted is None else box.only(wanted.__contains__)
+        return self._offered(tools)
 
     def _agent_tool(self, emit: Callable[[Event], None], depth: int) -> AgentTool:
         kinds = tuple(
@@ -292,12 +294,21 @@ class _Making:
         named = _MODELS.get(asked, asked) or self._model()
         agent = self._agent(Conversation(recorder), tools, inner, [definition.prompt], named)
         agent.caller.keeping = WithinKeeping(self.points)
+        inner.notify = lambda words: agent.inbox.append((words, True))
         return agent
 
     def _tools_for(self, definition: Definition, depth: int) -> Toolbox:
         inner = self._agent_tool(self.people.emit, depth)
-        box = Toolbox([*file_tools(), *other_tools(), inner], more=self.servers.tools)
+        box = self._offered([*file_tools(), *other_tools(), inner])
         return box.only(lambda name: name not in _NOT_BELOW and definition.may_use(name))
+
+    def _offered(self, tools: list[Tool]) -> Toolbox:
+        """Return the tools that may be there at all, in the session as in its sub-agents."""
+        box = Toolbox(tools, more=self.servers.tools)
+        wanted = self.options.tools
+        # The tool for an answer in a shape was asked for by another option.
+        extra = {tool.spec.name for tool in self.options.extra_tools}
+        return box if wanted is None else box.only({*wanted, *extra}.__contains__)
 
     def _around(self) -> Around:
         session = self.work.id

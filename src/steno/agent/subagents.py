@@ -16,6 +16,7 @@ import msgspec
 from steno.agent import events
 from steno.agent.loop import Agent
 from steno.format.encode import encode
+from steno.tools import shells
 from steno.tools.base import Around, Outcome, Spec, ToolFailure
 
 __all__ = ["AgentTool", "Kind", "Spawn", "new_agent_id"]
@@ -163,7 +164,7 @@ class _Task:
         try:
             ended = await self.agent.turn(self.prompt)
         finally:
-            self.agent.talk.recorder.close()
+            await self._close()
         content = [{"type": "text", "text": ended.text or f"(ended: {ended.reason})"}]
         detail = {
             "status": "completed" if ended.reason in ("done", "empty") else ended.reason,
@@ -176,6 +177,14 @@ class _Task:
             "usage": ended.usage,
         }
         return Outcome(content, detail, is_error=ended.reason == "error")
+
+    async def _close(self) -> None:
+        """End what it started and left running: nobody is there any more who could be told."""
+        for tool in self.agent.caller.tools:
+            if isinstance(tool, AgentTool):
+                await tool.close()
+        await shells.close(self.agent.caller.around)
+        self.agent.talk.recorder.close()
 
     def launched(self) -> Outcome:
         """Return what the caller reads while it works."""

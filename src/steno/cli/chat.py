@@ -1,5 +1,6 @@
 """`steno chat`: an agent over your own files, without a screen so far (`-p`)."""
 
+import math
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
@@ -132,7 +133,13 @@ class Asked(msgspec.Struct):
 @click.option("--strict-mcp-config", "strict_mcp", is_flag=True, help="Only those.")
 @click.option("--agents", metavar="JSON", default="", help="Kinds of sub-agents for this run.")
 @click.option("--max-turns", type=click.IntRange(1), default=None, help="Requests at most.")
-@click.option("--max-budget-usd", "budget", type=float, default=None, help="Dollars at most.")
+@click.option(
+    "--max-budget-usd",
+    "budget",
+    type=click.FloatRange(0, min_open=True),
+    default=None,
+    help="Dollars at most.",
+)
 @click.option("--demo", is_flag=True, help="A small task with real tools and a scripted model.")
 @click.option("--trust", is_flag=True, help="Let this folder's own settings have an effect.")
 @options(JSON, COLOR)
@@ -170,11 +177,11 @@ def _run(asked: Asked) -> int:
             return 0
     prompt = _prompt(asked) if asked.input_format == "text" else ""
     endpoint = Endpoint.from_environment(os.environ)
-    budget = round(asked.budget * _MICRO) if asked.budget is not None else None
+    budget = _budget(asked.budget)
     options = _options(asked)
     options.limits = Limits(requests=asked.max_turns, cost=budget)
     work = _work(asked, options)
-    printer = Printer(asked.output_format, work.id, _write, partial=asked.partial)
+    printer = Printer(asked.output_format, work.id, _write, partial=asked.partial, warn=_warn)
     shape = _shape(asked.json_schema)
 
     async def together() -> int:
@@ -271,6 +278,14 @@ def _options(asked: Asked) -> "Options":
     )
 
 
+def _budget(dollars: float | None) -> int | None:
+    if dollars is None:
+        return None
+    if not math.isfinite(dollars):
+        raise BadRequest("the budget is no number of dollars", hint="such as --max-budget-usd 1.50")
+    return round(dollars * _MICRO)
+
+
 def _rules(given: tuple[str, ...]) -> tuple[str, ...]:
     """Return rules one by one: several may stand in one argument, apart by commas or spaces."""
     found: list[str] = []
@@ -297,11 +312,10 @@ async def _prompts(prompt: str, form: str) -> "AsyncIterator[str | list[Block]]"
     if form == "text":
         yield prompt
         return
-    import asyncio
-
     from steno.agent.run import lines_of_prompts
+    from steno.cli.piped import lines_as_they_come
 
-    while line := await asyncio.to_thread(sys.stdin.readline):
+    async for line in lines_as_they_come(sys.stdin.fileno()):
         said = lines_of_prompts(line)
         if said is not None:
             yield said
@@ -324,16 +338,51 @@ def _work(asked: Asked, options: "Options") -> "Work":
     from steno.agent.sessions import fork, go_on, new, rewind
     from steno.store.library import find
 
+    if asked.session_id:
+        _check_id(asked.session_id, options.config)
     if not asked.resume and not asked.go_on:
-        if asked.fork:
-            raise BadRequest("--fork-session needs a session", hint="add --continue or --resume")
+        for name, given in (("--fork-session", asked.fork), ("--rewind", asked.rewind)):
+            if given:
+                raise BadRequest(f"{name} needs a session", hint="add --continue or --resume")
         return new(options.config, options.cwd, session_id=asked.session_id)
-    path = find(asked.resume, cwd=options.cwd).path if asked.resume else _newest(options)
+    if asked.fork and asked.rewind:
+        raise BadRequest("a fork is not taken back in one go", hint="fork first, then --rewind")
+    if asked.session_id and not asked.fork:
+        raise BadRequest("a session that goes on keeps its id", hint="add --fork-session")
+    path = (
+        find(asked.resume, cwd=options.cwd, archived=False).path
+        if asked.resume
+        else _newest(options)
+    )
     if asked.fork:
         return fork(options.config, path, options.cwd, session_id=asked.session_id)
     if asked.rewind:
         return rewind(path, options.cwd, asked.rewind)
     return go_on(path, options.cwd)
+
+
+def _check_id(session_id: str, config: str) -> None:
+    """Let only ids become names of files that clients find again, and no two sessions share one.
+
+    Raises:
+        BadRequest: it is no UUID, or there is a session of that id.
+    """
+    import uuid
+
+    try:
+        fits = str(uuid.UUID(session_id)) == session_id
+    except ValueError:
+        fits = False
+    if not fits:
+        raise BadRequest(
+            f"{session_id!r} is no id for a session", hint="a UUID in small letters, with dashes"
+        )
+    projects = os.path.join(config, "projects")
+    folders = os.listdir(projects) if os.path.isdir(projects) else []
+    if any(os.path.exists(os.path.join(projects, each, f"{session_id}.jsonl")) for each in folders):
+        raise BadRequest(
+            f"there is a session {session_id} already", hint="--resume goes on with it"
+        )
 
 
 def _newest(options: "Options") -> str:
@@ -349,6 +398,11 @@ def _newest(options: "Options") -> str:
     if not paths:
         raise NotFound("no session of this folder to go on with", hint="leave --continue out")
     return max(paths, key=os.path.getmtime)
+
+
+def _warn(words: str) -> None:
+    """Tell the user what no answer tells; it never mixes with the answer."""
+    click.echo(f"steno: {one_line(words)}", err=True)
 
 
 def _write(said: str | dict[str, Any]) -> None:
