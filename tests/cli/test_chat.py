@@ -331,6 +331,27 @@ def test_a_sub_agent_has_no_tool_that_the_session_has_not(chat: Chat, script: Sc
     assert list(chat.project.iterdir()) == []
 
 
+def test_a_sub_agent_of_no_named_kind_may_write(chat: Chat, script: Script) -> None:
+    made = chat.project / "made"
+    script.on("sub work", tool("Write", file_path=str(made), content="x")).then("Done.")
+    script.on("go", tool("Agent", description="d", prompt="sub work")).then("All done.")
+    chat("-p", "go", "--permission-mode", "acceptEdits")
+    assert made.read_text() == "x"
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="only Linux shows it")
+def test_no_tool_finds_the_key_in_the_environment_of_the_process(
+    chat: Chat, script: Script
+) -> None:
+    look = "tr '\\0' '\\n' < /proc/$PPID/environ | grep ANTHROPIC"
+    script.on("go", [tool("Bash", command=look), tool("Read", file_path="/proc/self/environ")])
+    script.then("All done.")
+    chat("-p", "go", "--dangerously-skip-permissions")
+    (path,) = chat.files
+    assert "ANTHROPIC_API_KEY=-----" in path.read_text()
+    chat.check()
+
+
 def test_what_a_sub_agent_started_ends_with_it(chat: Chat, script: Script) -> None:
     command = "echo $BASHPID > pid; exec sleep 600"
     script.on("sub work", tool("Bash", command=command, run_in_background=True))

@@ -40,7 +40,16 @@ from steno.tools.base import Around, Ask, Tool
 from steno.tools.names import file_tools
 from steno.tools.tasks import other_tools
 
-__all__ = ["DEFAULT_MODEL", "Followed", "Options", "People", "Started", "points_of", "start"]
+__all__ = [
+    "DEFAULT_MODEL",
+    "SECRETS",
+    "Followed",
+    "Options",
+    "People",
+    "Started",
+    "points_of",
+    "start",
+]
 
 DEFAULT_MODEL: Final = "claude-opus-4-5-20251101"
 _MODELS: Final = {
@@ -48,7 +57,7 @@ _MODELS: Final = {
     "sonnet": "claude-sonnet-4-5-20250929",
     "haiku": "claude-haiku-4-5-20251001",
 }
-_SECRETS: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS")
+SECRETS: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS")
 _NOT_BELOW: Final = frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"})
 """What a sub-agent has no use for: nobody talks to it."""
 
@@ -328,7 +337,7 @@ class _Making:
     def _environment(self) -> dict[str, str]:
         """Return what programs see: without the key, which is nobody's business."""
         env = {**self.options.env, **self.settings.env}
-        return {name: value for name, value in env.items() if name not in _SECRETS}
+        return {name: value for name, value in env.items() if name not in SECRETS}
 
     def _scene(self, recorder: Recorder, around: Around) -> Scene:
         return Scene(

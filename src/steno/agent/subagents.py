@@ -22,6 +22,8 @@ from steno.tools.base import Around, Outcome, Spec, ToolFailure
 __all__ = ["AgentTool", "Kind", "Spawn", "new_agent_id"]
 
 _HEX: Final = 17
+_USUAL: Final = "general-purpose"
+"""The kind of agent that works where none is named."""
 _MOST_DEPTH: Final = 5
 _MODE: Final = 0o600
 _SCHEMA: Final[dict[str, Any]] = {
@@ -92,7 +94,8 @@ class AgentTool:
 
     async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
         """Let an agent do the task."""
-        kind = str(given.get("subagent_type") or next(iter(self._kinds)))
+        usual = _USUAL if _USUAL in self._kinds else next(iter(self._kinds))
+        kind = str(given.get("subagent_type") or usual)
         if kind not in self._kinds:
             raise ToolFailure(f"There is no agent {kind!r}. There are: {', '.join(self._kinds)}.")
         if self._depth >= _MOST_DEPTH:

@@ -166,6 +166,8 @@ def _run(asked: Asked) -> int:
     from steno.agent.headless import Printer
     from steno.agent.meter import Limits
     from steno.agent.run import run
+    from steno.agent.start import SECRETS
+    from steno.guard.environ import forget
     from steno.model.client import Api
     from steno.model.endpoint import Endpoint
     from steno.report.prices import Prices
@@ -177,6 +179,7 @@ def _run(asked: Asked) -> int:
             return 0
     prompt = _prompt(asked) if asked.input_format == "text" else ""
     endpoint = Endpoint.from_environment(os.environ)
+    forget(SECRETS)
     budget = _budget(asked.budget)
     options = _options(asked)
     options.limits = Limits(requests=asked.max_turns, cost=budget)
