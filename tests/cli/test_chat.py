@@ -260,6 +260,32 @@ def test_a_signal_ends_it_while_it_waits_for_a_message(chat: Chat, number: signa
     chat.check()
 
 
+def test_where_nobody_listens_any_more_the_session_is_left_sound(
+    chat: Chat, script: Script
+) -> None:
+    door = Door()
+    script.on("go", [text("Half", door), tool("Bash", command="touch made")]).then("Done.")
+    ran = subprocess.Popen(
+        chat.command(
+            "-p", "go", "--output-format", "stream-json", "--dangerously-skip-permissions"
+        ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=chat.project,
+        env=chat.env,
+    )
+    with ran:
+        assert ran.stdout is not None
+        assert ran.stderr is not None
+        ran.stdout.readline()
+        ran.stdout.close()
+        door.open()
+        ran.wait(30)
+        assert ran.stderr.read() == b""
+    chat.check()
+
+
 def test_what_is_wrong_with_the_surroundings_is_said_beside_the_answer(chat: Chat) -> None:
     assert chat("-p", "hello", "--settings", "{bad", "--mcp-config", "{bad") == "Yes.\n"
     assert "--settings" in chat.said

@@ -138,8 +138,13 @@ async def run(
     """Run prompts one after the other; return the exit code of the last that ended badly, else 0."""
 
     def emit(event: Event) -> None:
-        if not isinstance(event, Ended):
+        if isinstance(event, Ended):
+            return
+        try:
             printer.take(event)
+        except BrokenPipeError:
+            # Nobody listens any more. The turn ends as it should, and its end finds that out again.
+            started.agent.interrupt()
 
     if shape is not None:
         options = msgspec.structs.replace(options, extra_tools=(*options.extra_tools, shape))
