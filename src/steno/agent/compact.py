@@ -97,7 +97,7 @@ class Compactor:
 
 def _taken(agent: Agent) -> int:
     """Return how much of the window the next request takes: figures know nothing of new results."""
-    return max(agent.meter.context, estimate(agent.talk.messages()))
+    return max(agent.meter.context, estimate(agent.talk.said()))
 
 
 def estimate(messages: list[Message]) -> int:

@@ -40,12 +40,15 @@ class Conversation:
 
     def messages(self) -> list[Message]:
         """Return what to send: always something that the API takes."""
-        said: list[Message] = [
+        return make_valid(self.said())
+
+    def said(self) -> list[Message]:
+        """Return what was said as it was said, which costs less than making sure it can be sent."""
+        return [
             {"role": entry.role, "content": list(entry.blocks)}
             for entry in self._entries
             if entry.blocks
         ]
-        return make_valid(said)
 
     @property
     def open_calls(self) -> list[Block]:
