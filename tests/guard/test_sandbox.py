@@ -1,5 +1,6 @@
 """The sandbox: what is there is found, said and applied."""
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +11,22 @@ from steno.errors import BadRequest
 from steno.guard import sandbox as sandboxes
 from steno.guard.confine import main
 from steno.guard.landlock import abi
-from steno.guard.sandbox import Policy, Sandbox, find_sandbox, wrap
+from steno.guard.sandbox import (
+    _CONFINE,
+    Policy,
+    Sandbox,
+    _runs,
+    find_sandbox,
+    replaceable,
+    wrap,
+)
 
 _LANDLOCK = Sandbox("landlock", "")
+_APART = Sandbox("landlock", "", apart=True)
 needs_landlock = pytest.mark.skipif(abi() == 0, reason="this kernel has no Landlock")
+needs_namespaces = pytest.mark.skipif(
+    not _runs([*_CONFINE, "--apart", "--"]), reason="this kernel gives us no namespaces"
+)
 needs_bwrap = pytest.mark.skipif(
     find_sandbox().kind != "bwrap", reason="there is no bubblewrap here, or it may not be used"
 )
@@ -24,7 +37,15 @@ def _run(argv: list[str], folder: Path, *, network: bool = False, kind: Sandbox 
     project.mkdir(exist_ok=True)
     tmp = folder / "tmp"
     tmp.mkdir(exist_ok=True)
-    made = wrap(argv, Policy(project=str(project), tmp=str(tmp), network=network), kind)
+    policy = Policy(
+        project=str(project),
+        tmp=str(tmp),
+        network=network,
+        kept=(str(project / "kept"),),
+        hidden=(str(folder / "secret"), str(folder / "cards" / "one"), str(folder / "gone")),
+        shown=(str(folder / "secret" / "open"),),
+    )
+    made = wrap(argv, policy, kind)
     assert made is not None
     return subprocess.run(made, cwd=project, capture_output=True, check=False).returncode
 
@@ -104,8 +125,11 @@ def test_cve_2026_25725_settings_that_are_not_there_yet_are_kept_from_being_made
     argv = wrap(["true"], Policy(project=str(tmp_path)), Sandbox("bwrap", "", "bwrap")) or []
     real = str(tmp_path.resolve())
     made = argv.index(f"{real}/.claude")
-    assert argv[made - 3 : made] == ["--perms", "0555", "--tmpfs"]
+    assert argv[made - 1] == "--ro-bind"
     assert argv.index(f"{real}/.git/hooks") > argv.index("--bind")
+    git = argv.index(f"{real}/.git")
+    assert argv[git - 1] == "--bind"
+    assert git < argv.index(f"{real}/.git/hooks")
     config = argv.index(f"{real}/.git/config")
     assert argv[config - 1] == "--ro-bind"
 
@@ -143,7 +167,134 @@ def test_a_policy_for_no_folder_is_refused(tmp_path: Path) -> None:
 def test_landlock_says_what_it_does_not_hold_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandboxes, "_PLACES", ())
     monkeypatch.setattr("steno.guard.landlock.abi", lambda: 3)
+    monkeypatch.setattr(sandboxes, "_runs", lambda argv: "--apart" not in argv)
     found = find_sandbox()
     assert found.kind == "landlock"
+    assert not found.keeps
     assert "with network" in found.words
     assert "not held back" in found.words
+
+
+# What holds for every way to confine
+
+
+def _ways() -> list[pytest.param]:
+    found = find_sandbox()
+    return [
+        pytest.param(_LANDLOCK, id="landlock", marks=needs_landlock),
+        pytest.param(_APART, id="apart", marks=(needs_landlock, needs_namespaces)),
+        pytest.param(found, id="bwrap", marks=needs_bwrap),
+    ]
+
+
+every_way = pytest.mark.parametrize("way", _ways())
+keeping_ways = pytest.mark.parametrize("way", _ways()[1:])
+
+
+def _secrets(folder: Path) -> None:
+    for name in ("secret/open", "secret/deep", "cards"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for name in ("secret/key", "secret/deep/key", "secret/open/word", "cards/one", "cards/two"):
+        (folder / name).write_text("canary", encoding="utf-8")
+
+
+@every_way
+def test_what_is_hidden_is_not_read_and_what_is_beside_it_is(tmp_path: Path, way: Sandbox) -> None:
+    _secrets(tmp_path)
+    (tmp_path / "proj").mkdir()
+    (tmp_path / "proj" / "link").symlink_to(tmp_path / "secret")
+    for path in ("../secret/key", "../secret/deep/key", "../cards/one", "link/key"):
+        assert _run(["grep", "-q", "canary", path], tmp_path, kind=way) != 0, path
+    for path in ("../secret/open/word", "../cards/two", "link/open/word"):
+        assert _run(["grep", "-q", "canary", path], tmp_path, kind=way) == 0, path
+    assert (
+        _run(["sh", "-c", "cat /etc/passwd && ls / && echo x > in && cat in"], tmp_path, kind=way)
+        == 0
+    )
+
+
+@every_way
+def test_nobody_reads_what_the_program_that_started_it_was_given(
+    tmp_path: Path, way: Sandbox
+) -> None:
+    keeper = subprocess.Popen(["sleep", "60"], env={"SECRET": "canary"})
+    try:
+        look = f"tr '\\0' '\\n' < /proc/{keeper.pid}/environ | grep -q canary"
+        assert subprocess.run(["sh", "-c", look], check=False).returncode == 0
+        assert _run(["sh", "-c", look], tmp_path, kind=way) != 0
+        assert _run(["kill", str(keeper.pid)], tmp_path, kind=way) != 0
+        assert keeper.poll() is None
+    finally:
+        keeper.kill()
+        keeper.wait()
+
+
+@every_way
+def test_no_raw_device_is_written_or_made(tmp_path: Path, way: Sandbox) -> None:
+    assert _run(["sh", "-c", "mknod disk b 1 0"], tmp_path, kind=way) != 0
+    assert (
+        _run(["sh", "-c", "echo x > /dev/null; head -c 8 /dev/urandom | wc -c"], tmp_path, kind=way)
+        == 0
+    )
+
+
+@keeping_ways
+def test_the_projects_own_rules_are_kept(tmp_path: Path, way: Sandbox) -> None:
+    project = tmp_path / "proj"
+    (project / ".git").mkdir(parents=True)
+    (project / ".mcp.json").write_text("{}", encoding="utf-8")
+    (project / "kept").write_text("as it was", encoding="utf-8")
+    (project / ".git" / "config").write_text("", encoding="utf-8")
+    for attempt in (
+        "echo x > .claude/settings.json",
+        "mkdir -p .claude/hooks",
+        "rm -rf .claude && mkdir .claude && echo x > .claude/settings.json",
+        "mv .claude other",
+        "echo x > .git/hooks/pre-commit",
+        "mv .git other && cp -r other .git && echo x > .git/hooks/pre-commit",
+        "echo x > .git/config",
+        "ln -sf /etc/passwd .git/config",
+        "echo x > .mcp.json",
+        "rm -f .mcp.json",
+        "echo x > kept",
+        "umount .claude",
+        "mount -o remount,rw .claude && echo x > .claude/settings.json",
+        "unshare -rm sh -c 'umount .claude && echo x > .claude/settings.json'",
+    ):
+        assert _run(["sh", "-c", attempt], tmp_path, kind=way) != 0, attempt
+    assert list((project / ".claude").iterdir()) == []
+    assert list((project / ".git" / "hooks").iterdir()) == []
+    assert (project / ".mcp.json").read_text(encoding="utf-8") == "{}"
+    assert _run(["sh", "-c", "echo x > .git/HEAD && echo x > in"], tmp_path, kind=way) == 0
+
+
+@keeping_ways
+def test_there_is_no_network_at_all_but_to_itself(tmp_path: Path, way: Sandbox) -> None:
+    with socket.socket() as served, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as heard:
+        served.bind(("127.0.0.1", 0))
+        served.listen()
+        heard.bind(("127.0.0.1", 0))
+        heard.setblocking(False)
+        tcp = f"import socket; socket.create_connection({served.getsockname()!r}, 2)"
+        udp = (
+            "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM);"
+            f"s.sendto(b'x', {heard.getsockname()!r})"
+        )
+        own = (
+            "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen();"
+            "socket.create_connection(s.getsockname(), 2)"
+        )
+        assert _run([sys.executable, "-c", tcp], tmp_path, kind=way) != 0
+        assert _run([sys.executable, "-c", tcp], tmp_path, kind=way, network=True) == 0
+        _run([sys.executable, "-c", udp], tmp_path, kind=way)
+        with pytest.raises(BlockingIOError):
+            heard.recv(1)
+        assert _run([sys.executable, "-c", udp], tmp_path, kind=way, network=True) == 0
+        assert heard.recv(1) == b"x"
+        assert _run([sys.executable, "-c", own], tmp_path, kind=way) == 0
+
+
+def test_a_rule_that_is_a_link_is_told_apart(tmp_path: Path) -> None:
+    assert not replaceable(str(tmp_path))
+    (tmp_path / ".claude").symlink_to(tmp_path)
+    assert replaceable(str(tmp_path)) == ".claude"
