@@ -422,8 +422,9 @@ def test_a_wrapper_gets_the_command_line_and_gives_another(tmp_path: Path) -> No
     around = make(tmp_path)
     seen: list[list[str]] = []
 
-    def wrap(argv: list[str]) -> list[str]:
+    def wrap(argv: list[str], *, command: str, cwd: str, outside: bool) -> list[str]:
         seen.append(argv)
+        assert (command, cwd, outside) == ("cd sub; echo $WRAPPED", str(tmp_path), False)
         return ["env", "WRAPPED=yes", *argv]
 
     (tmp_path / "sub").mkdir()

@@ -27,6 +27,7 @@ _NAME: Final = "StructuredOutput"
 _CALL_IT: Final = f"Give your answer by calling {_NAME}; nothing else counts."
 _NOTHING_DONE: Final = 1
 _INTERRUPTED: Final = 130
+_OPEN: Final = {"enabled": False, "kind": None}
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -114,7 +115,7 @@ class _Run:
 
     def facts(self) -> dict[str, Any]:
         """Return what a session begins with."""
-        agent = self.started.agent
+        agent, confined = self.started.agent, self.started.confined
         return {
             "cwd": agent.caller.around.cwd,
             "tools": [tool.spec.name for tool in agent.caller.tools],
@@ -122,6 +123,7 @@ class _Run:
                 {"name": each.name, "status": each.status} for each in self.started.servers.states()
             ],
             "model": agent.course.model,
+            "sandbox": _OPEN if confined is None else confined.facts(),
         }
 
 

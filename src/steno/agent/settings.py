@@ -13,6 +13,7 @@ import msgspec
 
 from steno.agent.around_files import Note, object_in, parse_json, strings
 from steno.agent.hook_settings import Hook, hooks_of
+from steno.agent.sandbox_settings import SandboxSettings, sandbox_of
 from steno.agent.settings_layers import LAYERS, MANAGED, OF_PROJECT, Layer, Source, read_sources
 
 __all__ = ["Permissions", "Rule", "Settings", "load_settings", "merge"]
@@ -75,6 +76,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     enabled_mcpjson: tuple[str, ...] = ()
     disabled_mcpjson: tuple[str, ...] = ()
     mcp_servers: dict[str, Any] = {}
+    sandbox: SandboxSettings = SandboxSettings()
     other: dict[str, Any] = {}
     """Every key that steno has no name for, from the highest layer that has it."""
     origin: dict[str, Layer] = {}
@@ -117,7 +119,7 @@ class _Merge:
         self.layers = [(source, self._cleaned(source, top, notes)) for source, top in layers]
         self.notes = notes
         self.origin: dict[str, Layer] = {}
-        self.known: set[str] = {"permissions", "env", "hooks", "mcpServers", "$schema"}
+        self.known: set[str] = {"permissions", "env", "hooks", "mcpServers", "sandbox", "$schema"}
 
     def _cleaned(self, source: Source, top: dict[str, Any], notes: list[Note]) -> dict[str, Any]:
         if source.layer not in OF_PROJECT:
@@ -147,6 +149,7 @@ class _Merge:
             enabled_mcpjson=self._all("enabledMcpjsonServers"),
             disabled_mcpjson=self._all("disabledMcpjsonServers"),
             mcp_servers=self._servers(),
+            sandbox=sandbox_of(self.layers, self.notes),
             other=self._other(),
             origin=self.origin,
             notes=tuple(self.notes),

@@ -9,6 +9,7 @@ import msgspec
 from steno.agent.calls import Caller, Consent
 from steno.agent.checkpoints import Checkpoints
 from steno.agent.compact import Compactor
+from steno.agent.confined import Confined, Setting, confine
 from steno.agent.conversation import Conversation
 from steno.agent.definitions import Definition, discover_definitions
 from steno.agent.events import Event, Noticed
@@ -88,6 +89,8 @@ class Options(msgspec.Struct, kw_only=True):
     max_tokens: int = 32_000
     window: int | None = None
     extra_tools: tuple[Any, ...] = ()
+    sandbox: bool | None = None
+    """Whether commands are confined; None for what the settings say."""
 
 
 class People(msgspec.Struct, kw_only=True):
@@ -107,6 +110,8 @@ class Started(msgspec.Struct, kw_only=True, eq=False):
     hooks: Hooks
     servers: Connections
     agents: AgentTool
+    confined: Confined | None = None
+    """The sandbox that commands run in; None when there is none."""
     notes: tuple[str, ...] = ()
 
     async def close(self, reason: str = "other") -> None:
@@ -114,6 +119,8 @@ class Started(msgspec.Struct, kw_only=True, eq=False):
         await self.agent.caller.gates("SessionEnd", {"reason": reason})
         await self.agents.close()
         await shells.close(self.agent.caller.around)
+        if self.confined is not None:
+            self.confined.close()
         await self.hooks.close()
         await self.servers.close()
         self.agent.talk.recorder.close()
@@ -138,18 +145,22 @@ def points_of(work: Work, options: Options) -> Checkpoints:
 
 
 class Followed:
-    """A guard that follows the mode which the tools for planning ask for."""
+    """A guard that follows the mode which the tools for planning ask for, and knows the sandbox."""
 
-    def __init__(self, guard: Guard, around: Around) -> None:
+    def __init__(self, guard: Guard, around: Around, confined: Confined | None = None) -> None:
         self._guard = guard
         self._around = around
+        self._confined = confined
 
     def judge(self, tool: str, given: dict[str, Any], /, *, cwd: str) -> Decision:
         """Say whether a call may be made."""
         wanted = self._around.kept.get("mode")
         if wanted in MODES and wanted != self._guard.mode:
             self._guard = self._guard.with_mode(wanted)
-        return self._guard.judge(tool, given, cwd=cwd)
+        said = self._guard.judge(tool, given, cwd=cwd)
+        if self._confined is None:
+            return said
+        return self._confined.allows(tool, given, said, self._guard.mode)
 
 
 class _Making:
@@ -171,6 +182,7 @@ class _Making:
         )
         self.notes += map(str, self.settings.notes)
         self.guard = self._guard()
+        self.confined = self._confined()
         self.points = points_of(work, options)
         hooks = () if self.settings.disable_all_hooks else self.settings.hooks
         self.hooks = Hooks(hooks, trusted=options.trusted)
@@ -215,6 +227,7 @@ class _Making:
             hooks=self.hooks,
             servers=self.servers,
             agents=agents,
+            confined=self.confined,
             notes=tuple(self.notes),
         )
 
@@ -226,7 +239,7 @@ class _Making:
         caller = Caller(
             tools=tools,
             around=around,
-            guard=Followed(self.guard, around),
+            guard=Followed(self.guard, around, self.confined),
             emit=self.people.emit,
             gates=self.hooks.gates(lambda: self._scene(talk.recorder, around)),
             said=lambda: [each.text for each in take_loaded(around)],
@@ -267,6 +280,20 @@ class _Making:
         folders = (options.cwd, *(os.path.join(options.cwd, os.path.expanduser(f)) for f in more))
         chosen: Mode = mode
         return Guard(rules, chosen, options.cwd, folders)
+
+    def _confined(self) -> Confined | None:
+        options = self.options
+        setting = Setting(
+            cwd=options.cwd,
+            config=options.config,
+            env=dict(options.env),
+            folders=options.folders,
+            wanted=options.sandbox,
+        )
+        confined = confine(setting, self.settings, self.guard.rules, self.notes)
+        if confined is not None:
+            confined.notice = lambda words: self.people.emit(Noticed(words))
+        return confined
 
     def _toolbox(self, agents: AgentTool) -> Toolbox:
         skills, notes = discover_skills(
@@ -332,6 +359,9 @@ class _Making:
         )
         around.kept["tasks_folder"] = os.path.join(self.options.config, "tasks", session)
         around.kept["plan_file"] = os.path.join(self.options.config, plan_path(session))
+        if self.confined is not None:
+            around.kept["wrap"] = self.confined
+            around.env["TMPDIR"] = self.confined.policy.tmp
         return around
 
     def _environment(self) -> dict[str, str]:

@@ -58,6 +58,7 @@ class Asked(msgspec.Struct):
     mcp_config: tuple[str, ...] = ()
     strict_mcp: bool = False
     agents: str = ""
+    sandbox: bool | None = None
     max_turns: int | None = None
     budget: float | None = None
     trust: bool = False
@@ -132,6 +133,12 @@ class Asked(msgspec.Struct):
 @click.option("--mcp-config", multiple=True, metavar="FILE|JSON", help="Servers for this run.")
 @click.option("--strict-mcp-config", "strict_mcp", is_flag=True, help="Only those.")
 @click.option("--agents", metavar="JSON", default="", help="Kinds of sub-agents for this run.")
+@click.option(
+    "--sandbox/--no-sandbox",
+    "sandbox",
+    default=None,
+    help="Confine commands to this folder, or not, whatever the settings say.",
+)
 @click.option("--max-turns", type=click.IntRange(1), default=None, help="Requests at most.")
 @click.option(
     "--max-budget-usd",
@@ -278,6 +285,7 @@ def _options(asked: Asked) -> "Options":
         mcp_config=asked.mcp_config,
         strict_mcp=asked.strict_mcp,
         agents=asked.agents,
+        sandbox=asked.sandbox,
     )
 
 

@@ -26,6 +26,7 @@ class _Command(msgspec.Struct, frozen=True):
     timeout: float = USUAL
     description: str = ""
     run_in_background: bool = False
+    outside: bool = msgspec.field(default=False, name="dangerouslyDisableSandbox")
 
 
 class _Run:
@@ -113,6 +114,11 @@ class Bash:
                     "type": "boolean",
                     "description": "Go on at once while the command runs",
                 },
+                "dangerouslyDisableSandbox": {
+                    "type": "boolean",
+                    "description": "Run it outside the sandbox, if there is one: only when it "
+                    "failed because of the sandbox, and the user is asked first",
+                },
             },
             "required": ["command"],
             "additionalProperties": False,
@@ -135,7 +141,7 @@ class Bash:
             run.close()
 
     async def _foreground(self, run: _Run, asked: _Command, around: Around) -> Outcome:
-        shell = await start(asked.command, around, run.take)
+        shell = await start(asked.command, around, run.take, outside=asked.outside)
         seconds = min(asked.timeout, MOST) / _SECOND
         try:
             code = await asyncio.wait_for(shell.wait(), seconds)
@@ -161,7 +167,8 @@ def _move(around: Around, shell: Shell) -> None:
 
 
 async def _in_background(asked: _Command, around: Around, call: str) -> Outcome:
-    shell = await of(around).background(asked.command, asked.description, around, call)
+    background = of(around).background
+    shell = await background(asked.command, asked.description, around, call, outside=asked.outside)
     detail = {
         "stdout": "",
         "stderr": "",

@@ -14,15 +14,24 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from steno.tools.base import Around, ToolFailure
 from steno.tools.output import new_id
 
-__all__ = ["GRACE", "MARK", "Shell", "Take", "exit_code", "kin", "start"]
+__all__ = ["GRACE", "MARK", "Shell", "Take", "Wrap", "exit_code", "kin", "start"]
 
 Take: TypeAlias = Callable[[str, bytes], None]
 """Called with `stdout` or `stderr` and a piece of what a command printed."""
+
+
+class Wrap(Protocol):
+    """Puts a command into a sandbox: `around.kept["wrap"]`, where there is one."""
+
+    def __call__(self, argv: list[str], *, command: str, cwd: str, outside: bool) -> list[str]:
+        """Return other arguments; `outside` says that it was asked to be let out."""
+        ...
+
 
 GRACE: Final = 1.0
 """How many seconds a command has between being asked to end and being killed."""
@@ -112,8 +121,8 @@ class Shell:
         self._process: asyncio.subprocess.Process | None = None
         self._exit: asyncio.Task[int] | None = None
 
-    async def launch(self, command: str, around: Around) -> None:
-        """Start it; raises `ToolFailure` where that fails."""
+    async def launch(self, command: str, around: Around, *, outside: bool = False) -> None:
+        """Start it, confined unless it is to run `outside`; raises `ToolFailure` if that fails."""
         import fcntl
 
         descriptor = fcntl.fcntl(self._where.write, fcntl.F_DUPFD_CLOEXEC, _CWD_DESCRIPTOR)
@@ -121,7 +130,7 @@ class Shell:
         marks = ",".join(filter(None, (around.env.get(MARK), self.mark)))
         try:
             process = await asyncio.create_subprocess_exec(
-                *_argv(command, descriptor, around),
+                *_argv(command, descriptor, around, outside=outside),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=out.write,
                 stderr=err.write,
@@ -246,7 +255,7 @@ def exit_code(code: int) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _argv(command: str, descriptor: int, around: Around) -> list[str]:
+def _argv(command: str, descriptor: int, around: Around, *, outside: bool) -> list[str]:
     bash = "/bin/bash"
     if not os.path.exists(bash):
         import shutil
@@ -256,11 +265,13 @@ def _argv(command: str, descriptor: int, around: Around) -> list[str]:
         raise ToolFailure("There is no bash on this machine, so no command can be run.")
     parts = (_HERE.format(fd=descriptor), _MOVES, _TRAP, f"eval {shlex.quote(command)}")
     argv = [bash, "-c", "; ".join(parts), bash]
-    wrap: Callable[[list[str]], list[str]] | None = around.kept.get("wrap")
-    return argv if wrap is None else list(wrap(argv))
+    wrap: Wrap | None = around.kept.get("wrap")
+    if wrap is None:
+        return argv
+    return list(wrap(argv, command=command, cwd=around.cwd, outside=outside))
 
 
-async def start(command: str, around: Around, take: Take) -> Shell:
+async def start(command: str, around: Around, take: Take, *, outside: bool = False) -> Shell:
     """Start a command in a conversation's directory.
 
     Raises:
@@ -273,7 +284,7 @@ async def start(command: str, around: Around, take: Take) -> Shell:
             f"The next command starts in {around.project}."
         )
     shell = Shell(take, new_id("c"))
-    await shell.launch(command, around)
+    await shell.launch(command, around, outside=outside)
     return shell
 
 

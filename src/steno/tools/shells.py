@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
 
+from steno.errors import StenoError
 from steno.tools.base import Around, ToolFailure
 from steno.tools.output import Log, folder_for_results, harmless, new_id
 from steno.tools.processes import Shell, exit_code, start
@@ -64,11 +65,15 @@ class BackgroundShell:
         self._over = asyncio.Event()
         self._watch: asyncio.Task[None] | None = None
 
-    async def launch(self, around: Around) -> None:
-        """Start it."""
+    async def launch(self, around: Around, *, outside: bool = False) -> None:
+        """Start it, confined unless it is to run `outside`."""
+
+        def take(_stream: str, data: bytes) -> None:
+            self.log.take(data)
+
         try:
-            self._shell = await start(self.command, around, lambda _name, data: self.log.take(data))
-        except ToolFailure:
+            self._shell = await start(self.command, around, take, outside=outside)
+        except StenoError:
             self.log.close()
             raise
         self._watch = asyncio.create_task(self._until_over(self._shell, around.notify))
@@ -143,7 +148,7 @@ class Shells:
         shell.on_quiet = partial(self._strays.discard, shell)
 
     async def background(
-        self, command: str, description: str, around: Around, call: str
+        self, command: str, description: str, around: Around, call: str, *, outside: bool = False
     ) -> BackgroundShell:
         """Start a command that runs while the conversation goes on.
 
@@ -156,7 +161,7 @@ class Shells:
         except OSError as error:
             raise ToolFailure(f"There is no place for the output: {worded(error)}") from error
         shell = BackgroundShell(call, command, description, log)
-        await shell.launch(around)
+        await shell.launch(around, outside=outside)
         self.tasks[shell.id] = shell
         return shell
 

@@ -1,0 +1,344 @@
+"""Commands in a sandbox: really confined, through the whole agent."""
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from tests.agent.whole import KEY, Whole
+
+from steno.agent.settings import merge
+from steno.agent.settings_layers import Layer, Source
+from steno.errors import BadRequest
+from steno.guard import sandbox as sandboxes
+from steno.guard.sandbox import Sandbox, find_sandbox
+from steno.model.server.minds import tool
+from steno.model.server.script import Script
+
+_FOUND = find_sandbox()
+needs_sandbox = pytest.mark.skipif(
+    _FOUND.kind is None, reason="this kernel has no Landlock and there is no bubblewrap"
+)
+needs_keeping = pytest.mark.skipif(
+    not _FOUND.keeps, reason="there is no bubblewrap, and this kernel gives us no namespaces"
+)
+_SETTINGS: dict[str, Any] = {"enabled": True}
+
+
+def _runs(*commands: str, **given: Any) -> Script:
+    script = Script()
+    script.on("go", tool("Bash", command=commands[0], **given))
+    for command in commands[1:]:
+        script.then(tool("Bash", command=command, **given))
+    return script.then("Done.")
+
+
+def _whole(folder: Path, *commands: str, **options: Any) -> Whole:
+    given = options.pop("given", {})
+    return Whole(folder, _runs(*commands, **given), **{"sandbox": True, **options})
+
+
+@needs_keeping
+def test_a_command_works_inside_and_writes_nowhere_else(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    whole = _whole(
+        tmp_path,
+        "mkdir -p src && cd src && echo hello > a.txt && cat a.txt && pwd",
+        "echo more >> a.txt; cat a.txt; mktemp > /dev/null && echo made",
+        f"echo x > {outside}/x",
+        "echo x > ../.claude/settings.json",
+        f"ln -s {outside} ../link && echo x > ../link/x",
+        "echo x > $HOME/.bashrc",
+    )
+    (tmp_path / "home").mkdir()
+    whole.say("go")
+    assert [each.is_error for each in whole.results] == [False, False, True, True, True, True]
+    assert "hello" in str(whole.results[0].content)
+    assert str(whole.results[1].content).split() == ["hello", "more", "made"]
+    assert list(outside.iterdir()) == []
+    assert list((whole.project / ".claude").iterdir()) == []
+    assert list((tmp_path / "home").iterdir()) == []
+    assert whole.refused == []
+    whole.check()
+    assert whole.started is not None
+    assert whole.started.confined is not None
+    assert not Path(whole.started.confined.policy.tmp).exists()
+
+
+@needs_keeping
+def test_secrets_are_not_read(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "key").write_text("hidden words", encoding="utf-8")
+    (tmp_path / "plain").write_text("open words", encoding="utf-8")
+    whole = _whole(
+        tmp_path,
+        f"cat {secret}/key",
+        "cat $CLAUDE_CONFIG_DIR/.credentials.json",
+        "cat private/note",
+        "cat /proc/[0-9]*/environ | tr '\\0' '\\n' | grep '^ANTHROPIC'; env | grep ANTHROPIC",
+        f"cat {tmp_path}/plain",
+    )
+    (whole.config / ".credentials.json").write_text("hidden words", encoding="utf-8")
+    (whole.project / "private").mkdir()
+    (whole.project / "private" / "note").write_text("hidden words", encoding="utf-8")
+    whole.settings(
+        sandbox={"filesystem": {"denyRead": [str(secret)]}},
+        permissions={"deny": ["Read(./private/**)"]},
+    )
+    whole.say("go")
+    said = [str(each.content) for each in whole.results]
+    assert "hidden words" not in "".join(said)
+    assert KEY not in "".join(said)
+    assert said[-1] == "open words"
+    whole.check()
+
+
+@needs_keeping
+def test_there_is_no_network_unless_all_of_it_is_allowed(tmp_path: Path) -> None:
+    for domains, reached in (([], False), (["example.com"], False), (["*"], True)):
+        folder = tmp_path / ("-".join(domains).replace("*", "all") or "none")
+        folder.mkdir()
+        script = Script()
+        whole = Whole(folder, script, sandbox=True)
+        whole.settings(sandbox={"network": {"allowedDomains": domains}})
+        look = "import os, socket; socket.create_connection(('127.0.0.1', {}), 2)"
+        script.on(
+            "go",
+            lambda _asked, w=whole, words=look: [
+                tool(
+                    "Bash", command=f'python3 -c "{words.format(w.server.url.rpartition(":")[2])}"'
+                )
+            ],
+        ).then("Done.")
+        whole.play(lambda started: started.agent.turn("go"))
+        assert [each.is_error for each in whole.results] == [not reached]
+        told = any("allowedDomains" in words for words in whole.notices)
+        assert told == (domains == ["example.com"])
+
+
+@needs_keeping
+def test_commands_in_the_background_are_confined_as_well(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    script = Script()
+    script.on(
+        "go",
+        tool(
+            "Bash",
+            command=f"echo in > in.txt; echo x > {outside}; echo tried",
+            run_in_background=True,
+        ),
+    )
+    script.then(lambda asked: tool("TaskOutput", task_id=_task(asked)))
+    script.then("Done.")
+    whole = Whole(tmp_path, script, sandbox=True)
+    whole.say("go")
+    assert "tried" in str(whole.results[-1].content)
+    assert not outside.exists()
+    assert (whole.project / "in.txt").read_text(encoding="utf-8") == "in\n"
+    whole.check()
+
+
+def _task(asked: Any) -> str:
+    words = str(asked.results[0]["content"])
+    return words.partition("ID: ")[2].partition(".")[0]
+
+
+@needs_keeping
+def test_a_sub_agents_commands_are_confined_as_well(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    script = Script()
+    script.on(
+        "go", tool("Agent", description="d", prompt="inner work", subagent_type="general-purpose")
+    )
+    script.then("Done.")
+    script.on("inner work", tool("Bash", command=f"echo x > {outside}")).then("Tried.")
+    whole = Whole(tmp_path, script, sandbox=True)
+    whole.say("go")
+    assert not outside.exists()
+    assert whole.bodies[-1]["messages"]
+    assert [body for body in whole.bodies if "rror" in json.dumps(body["messages"][-1])]
+
+
+# Consent
+
+
+@needs_keeping
+def test_what_is_confined_needs_no_consent_but_rules_come_first(tmp_path: Path) -> None:
+    whole = _whole(tmp_path, "touch made", "touch asked", "touch denied")
+    whole.settings(permissions={"ask": ["Bash(touch asked)"], "deny": ["Bash(touch denied)"]})
+    whole.say("go")
+    assert sorted(path.name for path in whole.project.iterdir()) == [".claude", "made"]
+    assert len(whole.refused) == 2
+
+
+@needs_keeping
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        ({"sandbox": {"autoAllowBashIfSandboxed": False}}, {}),
+        ({}, {"mode": "plan"}),
+        ({}, {"mode": "dontAsk"}),
+        ({"permissions": {"deny": ["Read(**/*.pem)"]}}, {}),
+    ],
+)
+def test_consent_is_asked_for_where_it_must_be(
+    tmp_path: Path, settings: dict[str, Any], options: dict[str, Any]
+) -> None:
+    whole = _whole(tmp_path, "touch made", **options)
+    whole.settings(**settings)
+    whole.say("go")
+    assert not (whole.project / "made").exists()
+    assert len(whole.refused) == 1
+
+
+@needs_sandbox
+def test_where_rules_cannot_be_kept_consent_is_asked_for_and_that_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandboxes, "_PLACES", ())
+    runs = sandboxes._runs
+    monkeypatch.setattr(sandboxes, "_runs", lambda argv: "--apart" not in argv and runs(argv))
+    outside = tmp_path / "outside"
+    whole = _whole(tmp_path, "touch made", f"touch {outside}", "touch other")
+    whole.options.allowed = ("Bash(touch made)", f"Bash(touch {outside})")
+    whole.say("go")
+    assert (whole.project / "made").exists()
+    assert not outside.exists()
+    assert len(whole.refused) == 1
+    assert any("protected files inside the project are not held back" in w for w in whole.notices)
+
+
+# Out of the sandbox
+
+
+@needs_keeping
+def test_a_command_leaves_the_sandbox_only_with_consent(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    given = {"dangerouslyDisableSandbox": True}
+    refused = _whole(tmp_path, f"touch {outside}", given=given)
+    refused.say("go")
+    assert len(refused.refused) == 1
+    assert not outside.exists()
+    ignored = _whole(tmp_path, f"touch {outside}", given=given, allowed=("Bash(touch:*)",))
+    ignored.settings(sandbox={"allowUnsandboxedCommands": False})
+    ignored.say("go")
+    assert ignored.results[0].is_error
+    assert not outside.exists()
+    allowed = _whole(tmp_path, f"touch {outside}", given=given, allowed=("Bash(touch:*)",))
+    allowed.settings()
+    allowed.say("go")
+    assert outside.exists()
+    assert any("outside the sandbox" in words for words in allowed.notices)
+
+
+@needs_keeping
+def test_excluded_commands_run_outside_alone_and_not_what_is_tied_to_them(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    whole = _whole(
+        tmp_path,
+        f"touch {outside}/one",
+        f"touch {outside}/two; echo x > {outside}/three",
+        f"touch {outside}/$(echo x > {outside}/four)",
+        mode="bypassPermissions",
+    )
+    whole.settings(sandbox={"excludedCommands": ["touch"]})
+    whole.say("go")
+    assert [path.name for path in outside.iterdir()] == ["one"]
+    asks = _whole(tmp_path, f"touch {outside}/five")
+    asks.settings(sandbox={"excludedCommands": ["touch *"]})
+    asks.say("go")
+    assert len(asks.refused) == 1
+
+
+# Whether there is one
+
+
+def test_where_one_is_asked_for_and_there_is_none_nothing_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    none = Sandbox(None, "there is no sandbox here")
+    monkeypatch.setattr("steno.agent.confined.find_sandbox", lambda: none)
+    whole = _whole(tmp_path, "touch made", allowed=("Bash(touch:*)",))
+    with pytest.raises(BadRequest, match="no sandbox here"):
+        whole.say("go")
+    assert not (whole.project / "made").exists()
+    lax = _whole(tmp_path, "touch made", allowed=("Bash(touch:*)",))
+    lax.settings(sandbox={"failIfUnavailable": False})
+    lax.say("go")
+    assert (whole.project / "made").exists()
+    assert sum("no sandbox here" in words for words in lax.notices) == 1
+
+
+def test_nobody_gets_a_sandbox_who_did_not_ask(tmp_path: Path) -> None:
+    whole = _whole(tmp_path, "touch made", sandbox=None, allowed=("Bash(touch:*)",))
+    whole.say("go")
+    assert whole.started is not None
+    assert whole.started.confined is None
+    assert (whole.project / "made").exists()
+
+
+# Settings
+
+
+def _merged(**layers: dict[str, Any]) -> Any:
+    sources = [
+        Source(cast("Layer", name), name, json.dumps({"sandbox": part}))
+        for name, part in layers.items()
+    ]
+    return merge(sources, trusted=True)
+
+
+def test_a_project_may_tighten_and_never_loosen() -> None:
+    settings = _merged(
+        user={
+            "enabled": True,
+            "excludedCommands": ["docker"],
+            "filesystem": {"allowWrite": ["/a"], "denyRead": ["/b"]},
+        },
+        project={
+            "enabled": False,
+            "failIfUnavailable": False,
+            "autoAllowBashIfSandboxed": False,
+            "excludedCommands": ["sh"],
+            "allowUnsandboxedCommands": False,
+            "network": {"allowedDomains": ["*"]},
+            "filesystem": {
+                "allowWrite": ["/"],
+                "allowRead": ["/b"],
+                "denyRead": ["/c"],
+                "denyWrite": ["/d"],
+            },
+        },
+    )
+    found = settings.sandbox
+    assert (found.enabled, found.required, found.auto_allow) == (True, True, False)
+    assert (found.outside, found.network, found.excluded) == (False, False, ("docker",))
+    assert (found.writable, found.shown) == (("/a",), ())
+    assert (sorted(found.hidden), found.kept) == (["/b", "/c"], ("/d",))
+    left_out = " ".join(note.message for note in settings.notes)
+    for key in ("enabled", "failIfUnavailable", "excludedCommands", "allowWrite", "allowRead"):
+        assert f"{key}`" in left_out
+
+
+def test_a_project_that_asks_for_a_sandbox_gets_no_consent_for_commands() -> None:
+    assert _merged(project=_SETTINGS).sandbox.enabled
+    assert not _merged(project=_SETTINGS).sandbox.auto_allow
+    assert not _merged(project={**_SETTINGS, "autoAllowBashIfSandboxed": True}).sandbox.auto_allow
+    assert _merged(user=_SETTINGS).sandbox.auto_allow
+    assert _merged(user={"autoAllowBashIfSandboxed": True}, project=_SETTINGS).sandbox.auto_allow
+
+
+def test_the_highest_layer_decides_and_a_manager_cannot_be_overruled(tmp_path: Path) -> None:
+    off = {"enabled": False}
+    assert not _merged(flags=off, user=_SETTINGS).sandbox.enabled
+    assert _merged(managed=_SETTINGS, flags=off).sandbox.demanded
+    from steno.agent.confined import Setting, confine
+    from steno.guard.rules import Rules
+
+    setting = Setting(cwd=str(tmp_path), config=str(tmp_path), env={}, wanted=False)
+    with pytest.raises(BadRequest, match="demand"):
+        confine(setting, _merged(managed=_SETTINGS), Rules(), [])
+    assert confine(setting, _merged(user=_SETTINGS), Rules(), []) is None
