@@ -1,6 +1,7 @@
 """Commands in a sandbox: really confined, through the whole agent."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -199,7 +200,7 @@ def test_where_rules_cannot_be_kept_consent_is_asked_for_and_that_is_told(
 ) -> None:
     monkeypatch.setattr(sandboxes, "_PLACES", ())
     runs = sandboxes._runs
-    monkeypatch.setattr(sandboxes, "_runs", lambda argv: "--apart" not in argv and runs(argv))
+    monkeypatch.setattr(sandboxes, "_runs", _only_plain(runs))
     outside = tmp_path / "outside"
     whole = _whole(tmp_path, "touch made", f"touch {outside}", "touch other")
     whole.options.allowed = ("Bash(touch made)", f"Bash(touch {outside})")
@@ -208,6 +209,13 @@ def test_where_rules_cannot_be_kept_consent_is_asked_for_and_that_is_told(
     assert not outside.exists()
     assert len(whole.refused) == 1
     assert any("protected files inside the project are not held back" in w for w in whole.notices)
+
+
+def _only_plain(runs: Callable[[list[str]], bool]) -> Callable[[list[str]], bool]:
+    def tried(argv: list[str]) -> bool:
+        return "--apart" not in argv and runs(argv)
+
+    return tried
 
 
 # Out of the sandbox

@@ -4,6 +4,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -164,10 +165,14 @@ def test_a_policy_for_no_folder_is_refused(tmp_path: Path) -> None:
             wrap(["ls"], Policy(project=folder), _LANDLOCK)
 
 
+def _plain(argv: list[str]) -> bool:
+    return "--apart" not in argv
+
+
 def test_landlock_says_what_it_does_not_hold_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandboxes, "_PLACES", ())
     monkeypatch.setattr("steno.guard.landlock.abi", lambda: 3)
-    monkeypatch.setattr(sandboxes, "_runs", lambda argv: "--apart" not in argv)
+    monkeypatch.setattr(sandboxes, "_runs", _plain)
     found = find_sandbox()
     assert found.kind == "landlock"
     assert not found.keeps
@@ -178,7 +183,7 @@ def test_landlock_says_what_it_does_not_hold_back(monkeypatch: pytest.MonkeyPatc
 # What holds for every way to confine
 
 
-def _ways() -> list[pytest.param]:
+def _ways() -> list[Any]:
     found = find_sandbox()
     return [
         pytest.param(_LANDLOCK, id="landlock", marks=needs_landlock),

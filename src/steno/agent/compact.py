@@ -5,13 +5,13 @@ be, so no conversation is too long to be compacted.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, Protocol, cast, runtime_checkable
 
 from steno.agent.conversation import Tail, text_of
 from steno.agent.events import Compacted
 from steno.agent.loop import Agent
 from steno.agent.meter import window_of
-from steno.model.wire import Block, Message
+from steno.model.wire import ApiError, Block, Message, Request
 
 __all__ = ["Compactor", "estimate"]
 
@@ -22,6 +22,7 @@ _TAIL: Final = 0.2
 """The part of the window that the last turn may fill and still stay as it is."""
 _PIECE: Final = 0.5
 """The part of the window that one piece of a long conversation may fill."""
+_NEAR: Final = 0.5
 _SHOWN_OUTPUT: Final = 2_000
 _FILES: Final = 5
 _FILE_SIZE: Final = 20_000
@@ -52,7 +53,11 @@ class Compactor:
         window = self.window(agent)
         limit = window * (1 - _RESERVE) - agent.course.max_tokens
         # A model that may write more than half a window would leave no room for anything.
-        if self._automatic and _taken(agent) >= max(limit, window // 2):
+        limit = max(limit, window // 2)
+        if not self._automatic:
+            return
+        known = agent.meter.context > 0
+        if (_taken(agent) if known else await _measured(agent, limit)) >= limit:
             await self.compact(agent, "auto")
 
     def window(self, agent: Agent) -> int:
@@ -98,6 +103,28 @@ class Compactor:
 def _taken(agent: Agent) -> int:
     """Return how much of the window the next request takes: figures know nothing of new results."""
     return max(agent.meter.context, estimate(agent.talk.said()))
+
+
+@runtime_checkable
+class _Counting(Protocol):
+    """A model that can say how many tokens a request has."""
+
+    async def count_tokens(self, request: Request) -> int: ...
+
+
+async def _measured(agent: Agent, limit: float) -> int:
+    """Return what the next request takes, of a conversation that came without figures.
+
+    A guess will do while it is far from the limit; near it the model is asked, since what does
+    not fit is refused.
+    """
+    guess = estimate(agent.talk.said())
+    if guess < limit * _NEAR or not isinstance(agent.model, _Counting):
+        return guess
+    try:
+        return await agent.model.count_tokens(agent.request())
+    except ApiError:
+        return guess
 
 
 def estimate(messages: list[Message]) -> int:

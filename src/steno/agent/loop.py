@@ -19,6 +19,7 @@ from steno.agent.events import Event, Reason
 from steno.agent.gates import Gate
 from steno.agent.hearing import Hearing
 from steno.agent.meter import Meter
+from steno.agent.thinking import may_think
 from steno.model import events as streamed
 from steno.model.wire import ApiError, Block, Request, Response, StreamCut
 from steno.tools.base import Outcome
@@ -52,6 +53,8 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int = 32_000
     system: tuple[Block, ...] = ()
     thinking: dict[str, Any] | None = None
+    effort: str = ""
+    """How hard the model tries; empty for as it is used to."""
 
 
 class Fitting(Protocol):
@@ -95,6 +98,9 @@ class Agent:
         self._hearing: Hearing | None = None
         self._was_cut = False
         self._bad_inputs: dict[str, str] = {}
+        self._forced = ""
+        self._thought: set[str] = set()
+        """The calls of this turn that were asked for with thinking on."""
 
     @property
     def emit(self) -> Callable[[Event], None]:
@@ -114,6 +120,7 @@ class Agent:
     async def turn(self, prompt: str | list[Block]) -> events.Ended:
         """Take a prompt to its answer. It always ends with an `Ended`, whatever happens."""
         self.meter.begin()
+        self._thought.clear()
         self._working = asyncio.ensure_future(self._turn(prompt))
         try:
             reason, text = await self._working
@@ -179,7 +186,7 @@ class Agent:
 
     async def _goes_on(self, response: Response, held: "_Held") -> Reason | None:
         """Do what a response asks for; return why the turn is over, if it is."""
-        calls = [block for block in response.blocks if block.get("type") == "tool_use"]
+        calls = _calls(response)
         if calls:
             ends = await self._make(calls)
             await self._empty_inbox()
@@ -221,15 +228,30 @@ class Agent:
 
     def request(self) -> Request:
         """Return the next request: its beginning is the same every time, byte for byte."""
-        course = self.course
+        course, messages = self.course, self.talk.messages()
+        choice = {"type": "tool", "name": self._forced} if self._forced else None
         return Request(
             model=course.model,
             max_tokens=course.max_tokens,
-            messages=_marked(self.talk.messages()),
+            messages=_marked(messages),
             system=list(course.system),
             tools=self.caller.tools.wire(),
-            thinking=course.thinking,
+            tool_choice=choice,
+            thinking=self._thinking(messages),
+            output_config={"effort": course.effort} if course.effort else None,
         )
+
+    def force(self, tool: str) -> None:
+        """Let the next answer be a call of that tool, whatever else the model would like."""
+        self._forced = tool
+
+    def _thinking(self, messages: list[dict[str, Any]]) -> dict[str, Any] | None:
+        thinking = self.course.thinking
+        # The API refuses both at once: a call that is forced leaves nothing to think about.
+        if thinking is None or self._forced:
+            return None
+        on_budget = thinking.get("type") == "enabled"
+        return None if on_budget and not may_think(messages, self._thought) else thinking
 
     async def _answer(self) -> Response:
         """Return the next response, recorded; one that was cut off counts as far as it came."""
@@ -246,7 +268,9 @@ class Agent:
             response = _without_mere_thought(cut.partial)
             self._was_cut = True
         self._bad_inputs.update(self._hearing.bad_inputs)
-        self._hearing = None
+        self._hearing, self._forced = None, ""
+        if request.thinking is not None:
+            self._thought.update(str(each["id"]) for each in _calls(response))
         self.meter.add(response.model, response.usage)
         uuids = self.talk.response(response)
         self.emit(events.Answered(response, uuids))
@@ -260,10 +284,14 @@ class Agent:
             messages=[{"role": "user", "content": [{"type": "text", "text": question}]}],
             system=[{"type": "text", "text": system}],
         )
+        return text_of((await self.aside(request)).blocks)
+
+    async def aside(self, request: Request) -> Response:
+        """Return the answer to a request beside the conversation; it costs, but is not recorded."""
         hearing = Hearing(lambda _event: None, self._note_retry)
         response = await hearing.listen(self.model.stream(request))
         self.meter.pay(response.model, response.usage)
-        return text_of(response.blocks)
+        return response
 
     def _note_retry(self, event: streamed.Retrying) -> None:
         error = event.error
@@ -334,6 +362,10 @@ def _marked(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return messages
     marked = {**block, "cache_control": {"type": "ephemeral"}}
     return [*messages[:-1], {**last, "content": [*before, marked]}]
+
+
+def _calls(response: Response) -> list[Block]:
+    return [block for block in response.blocks if block.get("type") == "tool_use"]
 
 
 def _without_mere_thought(partial: Response) -> Response:

@@ -48,12 +48,14 @@ class Shape:
         self.value = given
         return Outcome("The answer was taken.", given)
 
-    def guarding(self, gates: Gates) -> Gates:
-        """Return gates that let no turn end without an answer."""
+    def guarding(self, agent: Agent) -> Gates:
+        """Return an agent's gates such that no turn ends without an answer."""
+        gates = agent.caller.gates
 
         async def ask(event: str, facts: dict[str, Any]) -> Gate:
             gate = await gates(event, facts)
             if event == "Stop" and self.value is None and not gate.blocked:
+                agent.force(_NAME)
                 return Gate(blocked=True, reason=_CALL_IT)
             return gate
 
@@ -152,7 +154,7 @@ async def run(
         options = msgspec.structs.replace(options, extra_tools=(*options.extra_tools, shape))
     started = start(options, work, model, People(emit=emit), price)
     if shape is not None:
-        started.agent.caller.gates = shape.guarding(started.agent.caller.gates)
+        started.agent.caller.gates = shape.guarding(started.agent)
     one = _Run(started, printer, shape)
 
     async def work_through() -> None:

@@ -71,6 +71,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cleanup_period_days: int = 30
     disable_all_hooks: bool = False
     always_thinking: bool = False
+    effort: str = ""
     auto_compact: bool = True
     enable_all_project_mcp: bool = False
     enabled_mcpjson: tuple[str, ...] = ()
@@ -144,6 +145,7 @@ class _Merge:
             include_co_authored_by=self._one("includeCoAuthoredBy", bool, True),
             cleanup_period_days=self._one("cleanupPeriodDays", int, 30),
             always_thinking=self._one("alwaysThinkingEnabled", bool, False),
+            effort=self._one("effortLevel", str, ""),
             auto_compact=self._one("autoCompactEnabled", bool, True),
             enable_all_project_mcp=self._one("enableAllProjectMcpServers", bool, False),
             enabled_mcpjson=self._all("enabledMcpjsonServers"),

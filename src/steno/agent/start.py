@@ -22,11 +22,13 @@ from steno.agent.memory import load_memory
 from steno.agent.meter import Limits, Meter, Price
 from steno.agent.prompt import BASE, system_prompt
 from steno.agent.recorder import Recorder
+from steno.agent.searching import Searching
 from steno.agent.sessions import Work
 from steno.agent.settings import Settings, load_settings
 from steno.agent.skills import SkillTool, discover_skills, listing, take_loaded
 from steno.agent.styles import discover_styles, pick_style
 from steno.agent.subagents import AgentTool, Kind
+from steno.agent.thinking import EFFORTS, thinking_for
 from steno.agent.toolbox import Toolbox
 from steno.errors import BadRequest
 from steno.format.paths import plan_path
@@ -91,6 +93,9 @@ class Options(msgspec.Struct, kw_only=True):
     extra_tools: tuple[Any, ...] = ()
     sandbox: bool | None = None
     """Whether commands are confined; None for what the settings say."""
+    thinking: str = ""
+    """How the model thinks (`enabled`, `adaptive`, `disabled`); empty for what is set."""
+    effort: str = ""
 
 
 class People(msgspec.Struct, kw_only=True):
@@ -181,6 +186,15 @@ class _Making:
             options.cwd, trusted=options.trusted, flags=options.settings, env=options.env
         )
         self.notes += map(str, self.settings.notes)
+        self.thinking = thinking_for(
+            options.thinking,
+            {**options.env, **self.settings.env},
+            always=self.settings.always_thinking,
+            max_tokens=options.max_tokens,
+        )
+        self.effort = options.effort or self.settings.effort
+        if self.effort and self.effort not in EFFORTS:
+            raise BadRequest(f"there is no effort {self.effort!r}", hint=f"one of {EFFORTS}")
         self.guard = self._guard()
         self.confined = self._confined()
         self.points = points_of(work, options)
@@ -254,9 +268,12 @@ class _Making:
             model=model,
             max_tokens=self.options.max_tokens,
             system=system_prompt(system, cwd=around.cwd),
+            thinking=self.thinking,
+            effort=self.effort,
         )
         agent = Agent(self.model, talk, caller, course, meter)
         around.kept["ask_model"] = agent.consult
+        around.kept["web_search"] = Searching(agent)
         return agent
 
     def _guard(self) -> Guard:

@@ -28,6 +28,10 @@ __all__ = ["command"]
 
 _MICRO: Final = 1_000_000
 _MODES: Final = ("default", "plan", "acceptEdits", "bypassPermissions", "dontAsk")
+_THINKING: Final = ("enabled", "adaptive", "disabled")
+_EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
+_THINKS_BETWEEN_CALLS: Final = "interleaved-thinking-2025-05-14"
+_EFFORT: Final = "effort-2025-11-24"
 
 
 class Asked(msgspec.Struct):
@@ -59,6 +63,8 @@ class Asked(msgspec.Struct):
     strict_mcp: bool = False
     agents: str = ""
     sandbox: bool | None = None
+    thinking: str = ""
+    effort: str = ""
     max_turns: int | None = None
     budget: float | None = None
     trust: bool = False
@@ -139,6 +145,15 @@ class Asked(msgspec.Struct):
     default=None,
     help="Confine commands to this folder, or not, whatever the settings say.",
 )
+@click.option(
+    "--effort", type=click.Choice(_EFFORTS), default=None, help="How hard the model tries."
+)
+@click.option(
+    "--thinking",
+    type=click.Choice(_THINKING),
+    default=None,
+    help="Whether it thinks first: on a budget (MAX_THINKING_TOKENS), as it sees fit, or not.",
+)
 @click.option("--max-turns", type=click.IntRange(1), default=None, help="Requests at most.")
 @click.option(
     "--max-budget-usd",
@@ -157,7 +172,8 @@ def command(**asked: Any) -> None:
     ANTHROPIC_AUTH_TOKEN, and writes a session that Claude Code resumes. Flags and formats are those
     of Claude Code. Nobody is there to be asked: what is not allowed is not done.
     """
-    asked["mode"] = asked["mode"] or ""
+    for name in ("mode", "thinking", "effort"):
+        asked[name] = asked[name] or ""
     if asked["as_json"]:
         asked["output_format"] = "json"
     sys.exit(_run(Asked(**asked)))
@@ -195,13 +211,20 @@ def _run(asked: Asked) -> int:
     shape = _shape(asked.json_schema)
 
     async def together() -> int:
-        async with Api(endpoint) as api:
+        async with Api(endpoint, betas=_betas(asked)) as api:
             said = _prompts(prompt, asked.input_format)
             return await run(
                 options, work, api, said, printer, price=spending(Prices()), shape=shape
             )
 
     return asyncio.run(together())
+
+
+def _betas(asked: Asked) -> tuple[str, ...]:
+    """Return the names under which an endpoint may know what is asked for; no others are sent."""
+    said = os.environ.get("MAX_THINKING_TOKENS", "0")
+    thinks = asked.thinking in ("enabled", "adaptive") or (not asked.thinking and said != "0")
+    return (_THINKS_BETWEEN_CALLS,) * thinks + (_EFFORT,) * bool(asked.effort)
 
 
 def _put_back(asked: Asked) -> None:
@@ -286,6 +309,8 @@ def _options(asked: Asked) -> "Options":
         strict_mcp=asked.strict_mcp,
         agents=asked.agents,
         sandbox=asked.sandbox,
+        thinking=asked.thinking,
+        effort=asked.effort,
     )
 
 

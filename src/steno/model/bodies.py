@@ -20,6 +20,7 @@ class _Counted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tools: list[Block] = []
     tool_choice: dict[str, Any] | None = None
     thinking: dict[str, Any] | None = None
+    output_config: dict[str, Any] | None = None
 
 
 def body_of(value: msgspec.Struct) -> bytes:
@@ -58,5 +59,6 @@ def counted(request: Request) -> bytes:
             tools=request.tools,
             tool_choice=request.tool_choice,
             thinking=request.thinking,
+            output_config=request.output_config,
         )
     )

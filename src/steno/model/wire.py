@@ -24,6 +24,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tools: list[Block] = []
     tool_choice: dict[str, Any] | None = None
     thinking: dict[str, Any] | None = None
+    output_config: dict[str, Any] | None = None
     temperature: float | None = None
     stop_sequences: list[str] = []
     metadata: dict[str, Any] | None = None

@@ -32,7 +32,9 @@ def spending(prices: Prices) -> Callable[[str, dict[str, Any]], int]:
         if found is None:
             return 0
         output = _number(usage.get("output_tokens"))
-        heap = (1, fresh, output, whole - long, long, read, 0, 0)
+        served = as_object(usage.get("server_tool_use")) or {}
+        searches = _number(served.get("web_search_requests"))
+        heap = (1, fresh, output, whole - long, long, read, searches, 0)
         return round(cost_of(heap, found[0]) / _MILLION)
 
     return spent

@@ -27,7 +27,75 @@ def _text(words: Any, **more: Any) -> dict[str, Any]:
     return {"type": "text", "text": words, **more}
 
 
+def _searching(**more: Any) -> dict[str, Any]:
+    return {"type": "web_search_20250305", "name": "web_search", **more}
+
+
+def _searched(content: Any, name: str = "srvtoolu_1", **more: Any) -> dict[str, Any]:
+    return {"type": "web_search_tool_result", "tool_use_id": name, "content": content, **more}
+
+
+_SEARCH = call("srvtoolu_1", type="server_tool_use", name="web_search")
+_FOUND = {
+    "type": "web_search_result",
+    "url": "https://a.example",
+    "title": "A",
+    "encrypted_content": "abc",
+    "page_age": None,
+}
+
+
 _BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "a search tool by another name": (
+        body(tools=[_searching(name="search")]),
+        "tools.0.web_search_20250305.name: Input should be 'web_search'",
+    ),
+    "a search tool with a field of its own making": (
+        body(tools=[_searching(pages=3)]),
+        "tools.0.web_search_20250305.pages: Extra inputs are not permitted",
+    ),
+    "a search that may not be made even once": (
+        body(tools=[_searching(max_uses=0)]),
+        "tools.0.web_search_20250305.max_uses: Input should be greater than or equal to 1",
+    ),
+    "a search with domains both ways": (
+        body(tools=[_searching(allowed_domains=["a.example"], blocked_domains=["b.example"])]),
+        "Only one of `allowed_domains` and `blocked_domains`",
+    ),
+    "a search with a domain that is an address": (
+        body(tools=[_searching(allowed_domains=["https://a.example"])]),
+        "Invalid domain: https://a.example",
+    ),
+    "a search near a place of no kind": (
+        body(tools=[_searching(user_location={"city": "Kiel"})]),
+        "user_location.type: Field required",
+    ),
+    "a result of a search without its call": (
+        body(user("Hi."), assistant(_searched([_FOUND]), "So."), user("Go on.")),
+        "messages.1.content.0: unexpected `tool_use_id` found in `web_search_tool_result`",
+    ),
+    "a result of a search from the user": (
+        body(user(_searched([_FOUND]))),
+        "messages.0.content.0: `web_search_tool_result` blocks can only be in `assistant`",
+    ),
+    "a result of a search whose page was edited away": (
+        body(
+            user("Hi."),
+            assistant(_SEARCH, _searched([{**_FOUND, "encrypted_content": ""}]), "So."),
+            user("Go on."),
+        ),
+        "encrypted_content: String should have at least 1 character",
+    ),
+    "a search that failed in a way there is not": (
+        body(
+            user("Hi."),
+            assistant(
+                _SEARCH, _searched({"type": "web_search_tool_result_error", "error_code": "x"})
+            ),
+            user("Go on."),
+        ),
+        "error_code: Input should be 'invalid_tool_input'",
+    ),
     "no model": (body(model=...), "model: Field required"),
     "an empty model": (body(model=""), "model: String should have at least 1 character"),
     "no messages": (body(messages=...), "messages: Field required"),
@@ -456,10 +524,23 @@ _GOOD: dict[str, dict[str, Any]] = {
         user("Hi."),
         assistant(
             call("srvtoolu_1", type="server_tool_use", name="web_search"),
-            {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+            _searched([_FOUND]),
             "Found.",
         ),
         user("And?"),
+        tools=[
+            _searching(max_uses=3, blocked_domains=["a.example", "*.b.example/news"]),
+            tool(),
+        ],
+    ),
+    "a search that failed": body(
+        user("Hi."),
+        assistant(
+            _SEARCH,
+            _searched({"type": "web_search_tool_result_error", "error_code": "unavailable"}),
+        ),
+        user("And?"),
+        tools=[_searching(user_location={"type": "approximate", "city": "Kiel"})],
     ),
 }
 

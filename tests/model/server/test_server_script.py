@@ -97,6 +97,7 @@ blocks = [
   { pause = 0.5 },
   { ping = true },
   { redacted = "xyz" },
+  { search = "tides", found = [{ title = "Tides", url = "https://tides.example" }] },
 ]
 usage = { output_tokens = 7 }
 delay = 2.0
@@ -120,7 +121,10 @@ def test_a_script_can_be_a_file() -> None:
     assert isinstance(answer, Reply)
     assert answer.usage == {"output_tokens": 7}
     assert answer.after == Pause(2.0)
-    assert len(answer.content) == 7
+    assert len(answer.content) == 9
+    called, found = (each.block for each in answer.content[-2:] if isinstance(each, Said))
+    assert (called["type"], called["input"]) == ("server_tool_use", {"query": "tides"})
+    assert found["content"][0]["url"] == "https://tides.example"
     assert _said(script, user("fix it")).startswith("None|I look.|Read|Bad")
     later = (user("fix it"), assistant(call()), user(result()))
     assert [_said(script, *later) for _ in range(4)] == ["529", "529", "429", "Fixed."]

@@ -7,7 +7,7 @@ import pytest
 from tests.model.server.asking import assistant, result, tool, user
 
 from steno.model.server.app import Server, serving
-from steno.model.server.minds import Asked, Failure, cut, error, text, thinking
+from steno.model.server.minds import Asked, Failure, cut, error, search, text, thinking
 from steno.model.server.minds import tool as use
 from steno.model.server.script import Script
 
@@ -31,6 +31,7 @@ def server() -> Iterator[Server]:
         Script()
         .on("look", [thinking("Let me see."), text("I look."), use("Read", path="/a")])
         .then("It says so.")
+        .on("search it", [*search("tides", ("Tides", "https://tides.example")), text("They turn.")])
         .on("slow", "At last.", first=[error(529), error(429, retry_after=0)])
         .on("cut", cut([text("never to be heard in full")], 700))
         .on(_FAIL, _failing)
@@ -126,3 +127,29 @@ def test_it_counts_tokens_and_lists_models(client: Any) -> None:
     counted = client.messages.count_tokens(model="claude-x", messages=[user("Hi.")])
     assert counted.input_tokens > 0
     assert [model.id for model in client.models.list()]
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_it_reads_a_search_of_the_servers_and_sends_it_back(client: Any, *, streams: bool) -> None:
+    asked: dict[str, Any] = {
+        "tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 2}],
+        **_ASK,
+    }
+    talk: list[Any] = [user("search it")]
+    if streams:
+        with client.messages.stream(messages=talk, **asked) as stream:
+            message = stream.get_final_message()
+    else:
+        message = client.messages.create(messages=talk, **asked)
+    kinds = [block.type for block in message.content]
+    assert kinds == ["server_tool_use", "web_search_tool_result", "text"]
+    assert message.content[0].input == {"query": "tides"}
+    assert message.content[1].content[0].url == "https://tides.example"
+    assert message.content[1].tool_use_id == message.content[0].id
+    assert message.usage.server_tool_use.web_search_requests == 1
+    assert message.stop_reason == "end_turn"
+    said = [block.model_dump(exclude_none=True) for block in message.content]
+    again = client.messages.create(
+        messages=[*talk, {"role": "assistant", "content": said}, user("look")], **asked
+    )
+    assert again.content

@@ -130,6 +130,35 @@ _CALL: Final = {**_MARKED, "caller": objects, "toolset_name": maybe(string())}
 _RESULT_OF: Final = shaped(
     {"type": anything, "tool_use_id": _NAME, "content": anything}, loose=True
 )
+_FOUND: Final = shaped(
+    {
+        "type": one_of("web_search_result"),
+        "url": string(shortest=1),
+        "title": string(),
+        "encrypted_content": string(shortest=1),
+    },
+    {"page_age": maybe(string())},
+)
+_NOT_FOUND: Final = shaped(
+    {
+        "type": one_of("web_search_tool_result_error"),
+        "error_code": one_of(
+            "invalid_tool_input",
+            "unavailable",
+            "max_uses_exceeded",
+            "too_many_requests",
+            "query_too_long",
+            "request_too_large",
+        ),
+    }
+)
+
+
+def _search_results(value: Any, path: str) -> Iterator[str]:
+    check = each(_FOUND) if as_list(value) is not None else _NOT_FOUND
+    yield from check(value, path)
+
+
 _BLOCKS: Final[dict[str, Check]] = {
     "text": _TEXT,
     "image": _IMAGE,
@@ -152,7 +181,10 @@ _BLOCKS: Final[dict[str, Check]] = {
     "server_tool_use": shaped(
         {"type": anything, "id": string(CALL_ID), "name": _NAME, "input": objects}, _CALL
     ),
-    "web_search_tool_result": _RESULT_OF,
+    "web_search_tool_result": shaped(
+        {"type": anything, "tool_use_id": string(r"srvtoolu_\w+"), "content": _search_results},
+        {**_MARKED, "caller": objects},
+    ),
     "web_fetch_tool_result": _RESULT_OF,
     "code_execution_tool_result": _RESULT_OF,
     "bash_code_execution_tool_result": _RESULT_OF,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 import msgspec
@@ -205,13 +205,16 @@ class Desk:
 
     def _message(self, reply: Reply, body: dict[str, Any], received: Received) -> Message:
         hidden = (as_object(body.get("thinking")) or {}).get("display") == "omitted"
-        content = tuple(self._named(item, hidden=hidden) for item in reply.content)
+        content = _paired(self._named(item, hidden=hidden) for item in reply.content)
         blocks = [each.block for each in content if isinstance(each, Said)]
         calls = any(block.get("type") == "tool_use" for block in blocks)
         if calls and not any(str(block.get("type")).endswith("thinking") for block in blocks):
             self._known.unthinking(blocks)
         usage = self._meter.usage(body)
         usage["output_tokens"] = output_tokens(blocks)
+        searches = sum(block.get("type") == "web_search_tool_result" for block in blocks)
+        if searches:
+            usage["server_tool_use"] = {"web_search_requests": searches}
         return Message(
             id=reply.id or self._ids.message(),
             model=reply.model or str(body.get("model", "")),
@@ -239,6 +242,19 @@ class Desk:
                 return Said(signed, () if hidden else pieces)
             case _:
                 return item
+
+
+def _paired(items: Iterable[Item]) -> tuple[Item, ...]:
+    """Return items in which a nameless result of the server's is about the call before it."""
+    named: list[Item] = []
+    call = ""
+    for item in items:
+        block = item.block if isinstance(item, Said) else {}
+        if block.get("type") == "server_tool_use":
+            call = str(block["id"])
+        nameless = block.get("type") == "web_search_tool_result" and not block.get("tool_use_id")
+        named.append(Said({**block, "tool_use_id": call}) if nameless else item)
+    return tuple(named)
 
 
 def _model(name: str) -> dict[str, Any]:

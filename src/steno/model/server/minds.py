@@ -1,6 +1,7 @@
 """What a mind is asked and what it answers: the values between the server and who thinks for it."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import Any, Final, Protocol, TypeAlias
@@ -30,6 +31,7 @@ __all__ = [
     "own_text",
     "redacted",
     "refuse",
+    "search",
     "text",
     "thinking",
     "tool",
@@ -224,6 +226,31 @@ def bad_tool(name: str, raw: str, /, tool_id: str = "") -> Said:
     """Return a tool call whose input is that text, JSON or not; `{}` where nothing streams."""
     call = {"type": "tool_use", "id": tool_id, "name": name, "input": dict[str, object]()}
     return Said(call, (raw,))
+
+
+def search(
+    query: str, /, *found: tuple[str, str], tool_id: str = "", error_code: str = ""
+) -> tuple[Said, Said]:
+    """Return a search that the server makes itself, and what it found: titles and addresses.
+
+    Both blocks stand in one answer: `[*search("tides", ("Tides", "https://…")), "They turn."]`.
+    """
+    call = {"type": "server_tool_use", "id": tool_id, "name": "web_search"}
+    results: Any = [
+        {
+            "type": "web_search_result",
+            "title": title,
+            "url": url,
+            "encrypted_content": b64encode(url.encode()).decode(),
+            "page_age": None,
+        }
+        for title, url in found
+    ]
+    if error_code:
+        results = {"type": "web_search_tool_result_error", "error_code": error_code}
+    # Without a name it is about the call before it, and gets that one's.
+    result = {"type": "web_search_tool_result", "tool_use_id": tool_id, "content": results}
+    return Said({**call, "input": {"query": query}}), Said(result)
 
 
 def block(kind: str, /, **fields: object) -> Said:

@@ -7,16 +7,18 @@ from typing import Any, Final
 import msgspec
 
 from steno.format.values import as_list, as_object
-from steno.model.server.minds import own_text
+from steno.model.server.minds import Said, own_text, search, text
 from steno.session.nodes import Node
 from steno.session.session import Session
 from steno.session.transcript import Transcript
 
-__all__ = ["Take", "plain", "result_text", "takes_of"]
+__all__ = ["Take", "plain", "result_text", "searches_of", "takes_of"]
 
 _SYNTHETIC: Final = "<synthetic>"
 _AFTERWORD: Final = "\n\nIf you need specific details"
 _REMINDERS: Final = re.compile(r"\s*<system-reminder>.*?</system-reminder>\s*", re.DOTALL)
+
+_SERVED: Final = re.compile(r"srvtoolu_\w+")
 
 _Block = dict[str, Any]
 
@@ -74,6 +76,35 @@ def takes_of(session: Session) -> Iterator[Take]:
     if session.leaf is None:
         # A sub-agent's own file, served alone.
         yield from _takes(session.transcript, session.transcript.nodes, session.name)
+
+
+def searches_of(session: Session) -> Iterator[tuple[str, tuple[Said, ...]]]:
+    """Yield the searches of the web that a session made, and what each was answered with.
+
+    The request beside the conversation is not recorded, but what it came to is.
+    """
+    threads = [(session.transcript, session.transcript.nodes)]
+    threads += [(agent.transcript, agent.nodes) for agent in session.all_agents]
+    for transcript, nodes in threads:
+        for node in nodes:
+            if node.type != "user" or not node.results:
+                continue
+            told = as_object(transcript.record(node).fields.get("toolUseResult")) or {}
+            query, results = told.get("query"), as_list(told.get("results"))
+            if isinstance(query, str) and results is not None:
+                yield query, tuple(_searched(query, results))
+
+
+def _searched(query: str, results: list[Any]) -> Iterator[Said]:
+    for result in results:
+        found = as_object(result)
+        if found is None:
+            yield text(str(result))
+            continue
+        pages = [as_object(each) or {} for each in as_list(found.get("content")) or ()]
+        links = ((str(each.get("title")), str(each.get("url"))) for each in pages)
+        name = str(found.get("tool_use_id"))
+        yield from search(query, *links, tool_id=name if _SERVED.fullmatch(name) else "")
 
 
 def _takes(transcript: Transcript, nodes: Iterable[Node], thread: str) -> Iterator[Take]:

@@ -7,7 +7,7 @@ import msgspec
 
 from steno.format.values import as_list, as_object
 from steno.model.server.minds import Answer, Asked, Reply, Said, text
-from steno.model.server.recorded import Take, plain, result_text, takes_of
+from steno.model.server.recorded import Take, plain, result_text, searches_of, takes_of
 from steno.session.session import Session
 
 __all__ = ["NOTHING", "Drift", "Replay", "What"]
@@ -15,6 +15,7 @@ __all__ = ["NOTHING", "Drift", "Replay", "What"]
 NOTHING: Final = "(nothing recorded answers this)"
 """What is answered where no recorded answer fits."""
 What: TypeAlias = Literal["prompt", "result", "order", "tool", "unknown"]
+_SEARCH: Final = "web_search_"
 _SHOWN: Final = 400
 _KEPT: Final = 1_000
 
@@ -40,6 +41,7 @@ class Replay:
     def __init__(
         self, sessions: Iterable[Session], on_drift: Callable[[Drift], None] | None = None
     ) -> None:
+        sessions = tuple(sessions)
         self.takes: list[Take] = [take for session in sessions for take in takes_of(session)]
         self.drifts: list[Drift] = []
         """What came otherwise than it was recorded, the last of it."""
@@ -51,6 +53,7 @@ class Replay:
         self._next: dict[str, int] = {}
         for take in self.takes:
             self._learn(take)
+        self._searches = dict(found for session in sessions for found in searches_of(session))
 
     def _learn(self, take: Take) -> None:
         for call in take.results:
@@ -74,6 +77,9 @@ class Replay:
 
     def answer(self, asked: Asked) -> Answer:
         """Return the recorded answer to what the request asks."""
+        searched = self._searched(asked)
+        if searched is not None:
+            return searched
         take = self._find(asked)
         if take is None:
             self._drift(what="unknown", expected="", came=_asks(asked), request=asked.number)
@@ -89,6 +95,14 @@ class Replay:
             model=take.model,
             id=take.id,
         )
+
+    def _searched(self, asked: Asked) -> Reply | None:
+        """Return what a search found, where the request is one that was made then."""
+        tools = [as_object(each) or {} for each in as_list(asked.body.get("tools")) or ()]
+        if len(tools) != 1 or not str(tools[0].get("type")).startswith(_SEARCH):
+            return None
+        fits = [query for query in self._searches if query and query in asked.prompt]
+        return Reply(content=self._searches[max(fits, key=len)]) if fits else None
 
     # Which answer it is
 

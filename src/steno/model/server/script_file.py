@@ -28,6 +28,7 @@ from steno.model.server.minds import (
     bad_tool,
     error,
     redacted,
+    search,
     text,
     thinking,
     tool,
@@ -35,6 +36,11 @@ from steno.model.server.minds import (
 from steno.model.server.script import Script, Wanted
 
 __all__ = ["read_script"]
+
+
+class _Found(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    title: str
+    url: str
 
 
 class _Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,6 +53,15 @@ class _Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str = ""
     pause: float | None = None
     ping: bool = False
+    search: str | None = None
+    found: list[_Found] = []
+    error_code: str = ""
+
+    def items(self) -> tuple[Item, ...]:
+        if self.search is None:
+            return (self.item(),)
+        found = ((each.title, each.url) for each in self.found)
+        return search(self.search, *found, tool_id=self.id, error_code=self.error_code)
 
     def item(self) -> Item:
         if self.text is not None:
@@ -95,7 +110,7 @@ class _Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return msgspec.structs.replace(self.error.failure(), after=after)
         content = [] if self.text is None else [text(self.text)]
         return Reply(
-            content=(*content, *(block.item() for block in self.blocks)),
+            content=(*content, *(item for block in self.blocks for item in block.items())),
             stop_reason=self.stop_reason,
             stop_sequence=self.stop_sequence,
             usage=self.usage,

@@ -45,7 +45,26 @@ _OF_THE_SERVER: Final = re.compile(
     r"|tool_search_tool_bm25|tool_search_tool_regex|browser_toolset|computer_toolset)_\d{8}"
     r"|mcp_toolset|tool_search_tool_(bm25|regex)"
 )
+_WEB_SEARCH: Final = shaped(
+    {"type": anything, "name": one_of("web_search")},
+    {
+        "max_uses": maybe(integer(1)),
+        "allowed_domains": maybe(each(string(shortest=1))),
+        "blocked_domains": maybe(each(string(shortest=1))),
+        "user_location": maybe(
+            shaped(
+                {"type": one_of("approximate")},
+                {key: maybe(string()) for key in ("city", "country", "region", "timezone")},
+            )
+        ),
+        "cache_control": CACHE,
+        "allowed_callers": each(string()),
+        "defer_loading": flag,
+        "strict": flag,
+    },
+)
 _NAMELESS: Final = re.compile(r"mcp_toolset|(browser|computer)_toolset_\d{8}")
+_DOMAINS: Final = ("allowed_domains", "blocked_domains")
 _ALONE: Final = {"disable_parallel_tool_use": flag}
 CHOICE: Final = tagged(
     {
@@ -84,8 +103,22 @@ def _tool(value: Any, path: str) -> Iterator[str]:
     elif not isinstance(kind, str) or not _OF_THE_SERVER.fullmatch(kind):
         found = f"Input tag '{kind}' found using 'type'"
         yield f"{path}: {found} does not match any of the expected tags: 'custom', …"
+    elif kind.startswith("web_search_"):
+        yield from _web_search(value, f"{path}.{kind}")
     elif not _NAMELESS.fullmatch(kind):
         yield from shaped({"name": _NAME}, loose=True)(value, f"{path}.{kind}")
+
+
+def _web_search(value: Any, path: str) -> Iterator[str]:
+    yield from _WEB_SEARCH(value, path)
+    fields = as_object(value) or {}
+    domains = [str(each) for key in _DOMAINS for each in as_list(fields.get(key)) or ()]
+    if all(as_list(fields.get(key)) for key in _DOMAINS):
+        yield f"{path}: Only one of `allowed_domains` and `blocked_domains` can be specified"
+    for domain in domains:
+        # A path may follow; a scheme, or anything that is no name of a host, may not.
+        if not re.fullmatch(r"[a-zA-Z0-9*-]+(\.[a-zA-Z0-9*-]+)+(/\S*)?", domain):
+            yield f"{path}: Invalid domain: {domain}"
 
 
 def tool_problems(body: dict[str, Any]) -> Iterator[str]:

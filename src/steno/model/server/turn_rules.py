@@ -15,7 +15,9 @@ _Message = dict[str, Any]
 _THINKING: Final = ("thinking", "redacted_thinking")
 _ONLY: Final = {
     **dict.fromkeys(("tool_result", "image", "document", "search_result"), "user"),
-    **dict.fromkeys(("tool_use", "server_tool_use", *_THINKING), "assistant"),
+    **dict.fromkeys(
+        ("tool_use", "server_tool_use", "web_search_tool_result", *_THINKING), "assistant"
+    ),
     **dict.fromkeys(("tool_addition", "tool_removal"), "system"),
 }
 """The role that a kind of block belongs to."""
@@ -152,7 +154,16 @@ def _result_problems(place: int, calls: list[str], results: list[tuple[int, str]
 
 
 def _served(place: int, held: list[_Block]) -> Iterator[str]:
-    """Yield the calls of the server's own tools that have no result beside them."""
+    """Yield the calls of the server's own tools without a result beside them, and the reverse."""
+    calls = {block.get("id") for block in held if block.get("type") == "server_tool_use"}
+    for index, block in enumerate(held):
+        call = block.get("tool_use_id")
+        if block.get("type") == "web_search_tool_result" and call not in calls:
+            yield (
+                f"messages.{place}.content.{index}: unexpected `tool_use_id` found in "
+                f"`web_search_tool_result` blocks: {call}. Each `web_search_tool_result` block "
+                "must have a corresponding `server_tool_use` block before it."
+            )
     results = {block.get("tool_use_id") for block in held}
     for block in held:
         if block.get("type") == "server_tool_use" and block.get("id") not in results:

@@ -49,6 +49,8 @@ _BLOCKS: Final = {
 }
 KNOWN_BLOCKS: Final = _INSIDE.union(*_BLOCKS.values())
 """Every kind of block the API knows, wherever it may stand."""
+_OWN_CALLS: Final = frozenset(("server_tool_use", "mcp_tool_use"))
+"""Calls that the server itself makes: their results stand beside them."""
 BEGINNING: Final = "(the beginning of this conversation is missing)"
 _NOTHING: Final = "(no content)"
 _CALL: Final = "id, name or input"
@@ -213,16 +215,35 @@ def make_valid(messages: list[_Message]) -> list[_Message]:
     mended: list[_Message] = []
     seen: set[str] = set()
     renamed: dict[str, str] = {}
-    for message in messages:
+    for place, message in enumerate(messages):
         role = str(message.get("role"))
         if role == "assistant":
             renamed = _new_names(message, seen)
         blocks = [_renamed(block, renamed) for block in _blocks(message)]
         fixed = [good for block in blocks if (good := fixed_block(block, role)) is not None]
+        # At the very end, a server that paused goes on with its call.
+        if role == "assistant" and place < len(messages) - 1:
+            fixed = _served(fixed)
         if not mended and role != "user":
             mended.append({"role": "user", "content": [{"type": "text", "text": BEGINNING}]})
         mended.append({"role": role, "content": fixed or [{"type": "text", "text": _NOTHING}]})
     return mended
+
+
+def _served(blocks: list[_Block]) -> list[_Block]:
+    """Return blocks without calls of the server's own tools that lack a result, and the reverse."""
+    calls = {str(each.get("id")) for each in blocks if _kind(each) in _OWN_CALLS}
+    results = {str(each.get("tool_use_id")) for each in blocks if _is_own_result(each)}
+    return [
+        each
+        for each in blocks
+        if not (_kind(each) in _OWN_CALLS and str(each.get("id")) not in results)
+        and not (_is_own_result(each) and str(each.get("tool_use_id")) not in calls)
+    ]
+
+
+def _is_own_result(block: _Block) -> bool:
+    return _kind(block).endswith("_tool_result")
 
 
 def _new_names(message: _Message, seen: set[str]) -> dict[str, str]:
