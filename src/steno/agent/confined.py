@@ -15,13 +15,14 @@ from steno.agent.sandbox_settings import SandboxSettings
 from steno.agent.settings import Settings
 from steno.agent.settings_layers import OF_PROJECT
 from steno.errors import BadRequest
-from steno.guard.decision import Decision
+from steno.guard.decision import MODES, Decision
 from steno.guard.judge import Guard
 from steno.guard.rules import Layer, Rules, gather
 from steno.guard.sandbox import Policy, Sandbox, find_sandbox, replaceable, wrap
 from steno.store.places import home_dir, steno_home
+from steno.tools.base import Around
 
-__all__ = ["Confined", "Setting", "confine"]
+__all__ = ["Confined", "Followed", "Setting", "confine"]
 
 _SECRETS: Final = (".credentials.json",)
 _MODES: Final = frozenset({"default", "acceptEdits"})
@@ -58,6 +59,19 @@ class Confined:
         kind = self.sandbox.kind
         facts: dict[str, Any] = {"enabled": kind is not None, "kind": kind}
         return {**facts, "autoAllow": self.auto_allow, "says": self.sandbox.words}
+
+    def told(self) -> str:
+        """Return what the model should know, so that it does not wonder about refusals."""
+        network = "the network as it is" if self.policy.network else "no network but this machine's"
+        out = (
+            "If a command has to do more, set `dangerouslyDisableSandbox`: the user is then asked."
+            if self._outside
+            else "There is no way to run a command outside of it."
+        )
+        return (
+            "Commands of Bash run in a sandbox: they can write in the working folder and in "
+            f"$TMPDIR only, not in .claude, .git/hooks or .git/config, and have {network}. {out}"
+        )
 
     def is_outside(self, command: str, *, asked: bool) -> bool:
         """Whether a command runs outside: because it was asked for, or is one of those that do."""
@@ -96,6 +110,25 @@ class Confined:
     def close(self) -> None:
         """Remove the folder for temporary files."""
         shutil.rmtree(self.policy.tmp, ignore_errors=True)
+
+
+class Followed:
+    """A guard that follows the mode which the tools for planning ask for, and knows the sandbox."""
+
+    def __init__(self, guard: Guard, around: Around, confined: Confined | None = None) -> None:
+        self._guard = guard
+        self._around = around
+        self._confined = confined
+
+    def judge(self, tool: str, given: dict[str, Any], /, *, cwd: str) -> Decision:
+        """Say whether a call may be made."""
+        wanted = self._around.kept.get("mode")
+        if wanted in MODES and wanted != self._guard.mode:
+            self._guard = self._guard.with_mode(wanted)
+        said = self._guard.judge(tool, given, cwd=cwd)
+        if self._confined is None:
+            return said
+        return self._confined.allows(tool, given, said, self._guard.mode)
 
 
 def confine(

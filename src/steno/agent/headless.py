@@ -66,11 +66,14 @@ class Printer:
         self._structured: Any = None
         self._shapeless = False
         """Whether an answer in a shape was asked for and never came."""
+        self._sandbox: Any = None
+        """Whether commands were confined: who gets one object only, is told there."""
         self._parent: str | None = None
         """The call that a sub-agent works for, while it is heard."""
 
     def begin(self, facts: dict[str, Any]) -> None:
         """Say what the session begins with: its tools, its model, its folder."""
+        self._sandbox = facts.get("sandbox")
         if self._output == "stream-json":
             self._line({"type": "system", "subtype": "init", **facts})
 
@@ -170,6 +173,8 @@ class Printer:
             "usage": ended.usage,
             "permission_denials": self._refused,
         }
+        if self._sandbox is not None and self._output == "json":
+            result["sandbox"] = self._sandbox
         if self._structured is not None:
             result["structured_output"] = self._structured
         self._line(result)

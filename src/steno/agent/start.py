@@ -9,7 +9,7 @@ import msgspec
 from steno.agent.calls import Caller, Consent
 from steno.agent.checkpoints import Checkpoints
 from steno.agent.compact import Compactor
-from steno.agent.confined import Confined, Setting, confine
+from steno.agent.confined import Confined, Followed, Setting, confine
 from steno.agent.conversation import Conversation
 from steno.agent.definitions import Definition, discover_definitions
 from steno.agent.events import Event, Noticed
@@ -32,7 +32,7 @@ from steno.agent.thinking import EFFORTS, thinking_for
 from steno.agent.toolbox import Toolbox
 from steno.errors import BadRequest
 from steno.format.paths import plan_path
-from steno.guard.decision import MODES, Decision, Mode
+from steno.guard.decision import MODES, Mode
 from steno.guard.judge import Guard
 from steno.guard.rules import Layer, gather
 from steno.session.transcript import load
@@ -149,25 +149,6 @@ def points_of(work: Work, options: Options) -> Checkpoints:
     return points
 
 
-class Followed:
-    """A guard that follows the mode which the tools for planning ask for, and knows the sandbox."""
-
-    def __init__(self, guard: Guard, around: Around, confined: Confined | None = None) -> None:
-        self._guard = guard
-        self._around = around
-        self._confined = confined
-
-    def judge(self, tool: str, given: dict[str, Any], /, *, cwd: str) -> Decision:
-        """Say whether a call may be made."""
-        wanted = self._around.kept.get("mode")
-        if wanted in MODES and wanted != self._guard.mode:
-            self._guard = self._guard.with_mode(wanted)
-        said = self._guard.judge(tool, given, cwd=cwd)
-        if self._confined is None:
-            return said
-        return self._confined.allows(tool, given, said, self._guard.mode)
-
-
 class _Making:
     """One agent in the making."""
 
@@ -264,6 +245,8 @@ class _Making:
         # Whatever sub-agents cost is part of what the session costs, and of its limit.
         meter = Meter(self.options.limits, price=self.price, clock=_clock, above=self.meter)
         self.meter = self.meter or meter
+        if self.confined is not None:
+            system = [*system, self.confined.told()]
         course = Course(
             model=model,
             max_tokens=self.options.max_tokens,

@@ -4,17 +4,18 @@ A budget is part of what an answer may be long, so there is always room left for
 """
 
 from collections.abc import Container, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from steno.errors import BadRequest
 from steno.model.wire import Block, Message
 
-__all__ = ["EFFORTS", "THINKING", "Thinking", "may_think", "thinking_for"]
+__all__ = ["EFFORTS", "THINKING", "betas_for", "may_think", "thinking_for"]
 
-Thinking: TypeAlias = Literal["", "enabled", "adaptive", "disabled"]
 THINKING: Final = ("enabled", "adaptive", "disabled")
 EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
 VARIABLE: Final = "MAX_THINKING_TOKENS"
+_BETWEEN_CALLS: Final = "interleaved-thinking-2025-05-14"
+_EFFORT: Final = "effort-2025-11-24"
 _LEAST: Final = 1024
 _USUAL: Final = 16_000
 _THOUGHTS: Final = ("thinking", "redacted_thinking")
@@ -48,6 +49,13 @@ def thinking_for(
     # Room for the answer, which counts as well.
     budget = min(max(budget, _LEAST), max_tokens - _LEAST)
     return {"type": "enabled", "budget_tokens": budget} if budget >= _LEAST else None
+
+
+def betas_for(asked: str, effort: str, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names under which an endpoint may know what is asked for; no others are sent."""
+    said = env.get(VARIABLE, "").strip() or "0"
+    thinks = asked in ("enabled", "adaptive") or (not asked and said != "0")
+    return (_BETWEEN_CALLS,) * thinks + (_EFFORT,) * bool(effort)
 
 
 def may_think(messages: list[Message], made: Container[str]) -> bool:

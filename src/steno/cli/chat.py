@@ -30,8 +30,6 @@ _MICRO: Final = 1_000_000
 _MODES: Final = ("default", "plan", "acceptEdits", "bypassPermissions", "dontAsk")
 _THINKING: Final = ("enabled", "adaptive", "disabled")
 _EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
-_THINKS_BETWEEN_CALLS: Final = "interleaved-thinking-2025-05-14"
-_EFFORT: Final = "effort-2025-11-24"
 
 
 class Asked(msgspec.Struct):
@@ -190,6 +188,7 @@ def _run(asked: Asked) -> int:
     from steno.agent.meter import Limits
     from steno.agent.run import run
     from steno.agent.start import SECRETS
+    from steno.agent.thinking import betas_for
     from steno.guard.environ import forget
     from steno.model.client import Api
     from steno.model.endpoint import Endpoint
@@ -209,22 +208,16 @@ def _run(asked: Asked) -> int:
     work = _work(asked, options)
     printer = Printer(asked.output_format, work.id, _write, partial=asked.partial, warn=_warn)
     shape = _shape(asked.json_schema)
+    betas = betas_for(asked.thinking, asked.effort, os.environ)
 
     async def together() -> int:
-        async with Api(endpoint, betas=_betas(asked)) as api:
+        async with Api(endpoint, betas=betas) as api:
             said = _prompts(prompt, asked.input_format)
             return await run(
                 options, work, api, said, printer, price=spending(Prices()), shape=shape
             )
 
     return asyncio.run(together())
-
-
-def _betas(asked: Asked) -> tuple[str, ...]:
-    """Return the names under which an endpoint may know what is asked for; no others are sent."""
-    said = os.environ.get("MAX_THINKING_TOKENS", "0")
-    thinks = asked.thinking in ("enabled", "adaptive") or (not asked.thinking and said != "0")
-    return (_THINKS_BETWEEN_CALLS,) * thinks + (_EFFORT,) * bool(asked.effort)
 
 
 def _put_back(asked: Asked) -> None:

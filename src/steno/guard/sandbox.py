@@ -187,7 +187,7 @@ def _landlock(policy: Policy, folders: tuple[str, ...], *, apart: bool) -> list[
     for path in inside:
         options += ["--cover", path]
     for folder in _in_use(policy, folders):
-        pins, kept = _kept(folder)
+        pins, kept = _kept(folder, made=folder == os.path.realpath(policy.project))
         for path in pins:
             options += ["--pin", path]
         for path in kept:
@@ -213,7 +213,7 @@ def _bwrap(program: str, policy: Policy, folders: tuple[str, ...]) -> list[str]:
     for folder in folders:
         argv += ["--bind", folder, folder]
     for folder in _in_use(policy, folders):
-        pins, kept = _kept(folder)
+        pins, kept = _kept(folder, made=folder == os.path.realpath(policy.project))
         for path in pins:
             argv += ["--bind", path, path]
         for path in kept:
@@ -247,17 +247,17 @@ def _in_use(policy: Policy, folders: tuple[str, ...]) -> list[str]:
     return [folder for folder in real if folder in folders and os.path.isdir(folder)]
 
 
-def _kept(folder: str) -> tuple[list[str], list[str]]:
+def _kept(folder: str, *, made: bool) -> tuple[list[str], list[str]]:
     """Return what must not be moved away, and what must not be changed: a project's own rules.
 
-    Some are made where there are none yet, so that nobody else makes them.
+    Some are `made` where there are none yet, so that nobody else makes them.
     """
     git = os.path.join(folder, ".git")
     pins = [git] if os.path.isdir(git) and not os.path.islink(git) else []
     found: list[str] = [git] if os.path.isfile(git) else []
     for name in (*_KEPT_FOLDERS, *_KEPT_FILES):
         path = os.path.join(folder, name)
-        if name in _MADE_IF_MISSING and not os.path.lexists(path):
+        if made and name in _MADE_IF_MISSING and not os.path.lexists(path):
             # Without a repository there is no place for hooks.
             with suppress(OSError):
                 os.mkdir(path)
