@@ -5,7 +5,6 @@ the settings say that it may; and then that is told.
 """
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -109,6 +108,8 @@ class Confined:
 
     def close(self) -> None:
         """Remove the folder for temporary files."""
+        import shutil
+
         shutil.rmtree(self.policy.tmp, ignore_errors=True)
 
 

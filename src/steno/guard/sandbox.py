@@ -6,7 +6,6 @@ argv = wrap(["bash", "-c", "…"], Policy(project="/home/me/project"))
 """
 
 import os
-import shutil
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
@@ -111,6 +110,7 @@ _CONFINE: Final = (sys.executable, "-I", "-m", "steno.guard.confine")
 
 def _runs(argv: list[str]) -> bool:
     """Whether a way to confine works: many containers forbid what it needs."""
+    import shutil
     import subprocess
 
     true = shutil.which("true", path="/usr/bin:/bin")

@@ -1,7 +1,6 @@
 """What a mind is asked and what it answers: the values between the server and who thinks for it."""
 
 import asyncio
-from base64 import b64encode
 from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import Any, Final, Protocol, TypeAlias
@@ -235,6 +234,8 @@ def search(
 
     Both blocks stand in one answer: `[*search("tides", ("Tides", "https://…")), "They turn."]`.
     """
+    from base64 import b64encode
+
     call = {"type": "server_tool_use", "id": tool_id, "name": "web_search"}
     results: Any = [
         {
