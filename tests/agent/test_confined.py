@@ -1,6 +1,8 @@
 """Commands in a sandbox: really confined, through the whole agent."""
 
 import json
+import shutil
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -117,6 +119,45 @@ def test_there_is_no_network_unless_all_of_it_is_allowed(tmp_path: Path) -> None
         assert [each.is_error for each in whole.results] == [not reached]
         told = any("allowedDomains" in words for words in whole.notices)
         assert told == (domains == ["example.com"])
+
+
+@needs_keeping
+def test_no_program_gets_out_to_another(tmp_path: Path) -> None:
+    with socket.socket() as served:
+        served.bind(("127.0.0.1", 0))
+        served.listen()
+        served.setblocking(False)
+        port = served.getsockname()[1]
+        tries = {
+            "bash": f"exec 3<>/dev/tcp/127.0.0.1/{port}",
+            "curl": f"curl -s --max-time 3 http://127.0.0.1:{port}/",
+            "wget": f"wget -q -T 3 -t 1 http://127.0.0.1:{port}/",
+            "nc": f"nc -z -w 3 127.0.0.1 {port}",
+            "ssh": f"ssh -o ConnectTimeout=3 -o BatchMode=yes -p {port} 127.0.0.1",
+            "git": f"git ls-remote git://127.0.0.1:{port}/x",
+        }
+        commands = [command for name, command in tries.items() if shutil.which(name)]
+        whole = _whole(tmp_path, *commands)
+        whole.say("go")
+        assert [each.is_error for each in whole.results] == [True] * len(commands)
+        with pytest.raises(BlockingIOError):
+            served.accept()
+
+
+@needs_keeping
+def test_a_command_that_takes_too_long_leaves_nothing_running(tmp_path: Path) -> None:
+    command = "(setsid sleep 61.37 &) ; sleep 61.37"
+    whole = _whole(tmp_path, command, given={"timeout": 1000})
+    whole.say("go")
+    assert "timed out" in str(whole.results[0].content)
+    assert not [path for path in Path("/proc").glob("[0-9]*") if b"61.37" in _line(path)]
+
+
+def _line(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 @needs_keeping
