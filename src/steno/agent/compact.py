@@ -56,8 +56,11 @@ class Compactor:
         limit = max(limit, window // 2)
         if not self._automatic:
             return
-        known = agent.meter.context > 0
-        if (_taken(agent) if known else await _measured(agent, limit)) >= limit:
+        if agent.meter.context:
+            taken = _taken(agent)
+        else:
+            taken = agent.meter.context = await _measured(agent, limit)
+        if taken >= limit:
             await self.compact(agent, "auto")
 
     def window(self, agent: Agent) -> int:
