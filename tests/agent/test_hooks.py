@@ -9,6 +9,7 @@ from typing import Any, Final
 import pytest
 
 from steno.agent.hook_answers import Verdict
+from steno.agent.hook_records import gate_of
 from steno.agent.hook_settings import Hook
 from steno.agent.hooks import EVENTS, Hooks, Scene, fits
 from steno.agent.settings_layers import Layer
@@ -119,9 +120,9 @@ def test_a_condition_is_asked_of_the_guard_and_only_for_tools() -> None:
     both = (hook("PreToolUse", "a", condition="Bash(git *)"), hook("Stop", "b", condition="Bash"))
     asked: list[str] = []
 
-    def fitting(rule: str, facts: dict[str, Any]) -> bool:
+    def fitting(rule: str, tool: str, given: dict[str, Any]) -> bool:
         asked.append(rule)
-        return facts["tool_name"] == "Bash"
+        return tool == "Bash" and given == {}
 
     hooks = Hooks(both, trusted=True, fitting=fitting)
     assert hooks.of("PreToolUse", {"tool_name": "Bash"})
@@ -227,7 +228,7 @@ def test_exit_2_blocks_and_says_why(tmp_path: Path, event: str) -> None:
     assert verdict.reason == "no-bash"
     assert verdict.ran[0].status == "blocked"
     assert verdict.ran[0].exit_code == 2
-    assert verdict.gate().blocked
+    assert gate_of(event, {}, verdict).blocked
 
 
 def test_exit_2_without_words_still_has_a_reason(tmp_path: Path) -> None:
@@ -269,8 +270,8 @@ def test_a_hook_decides_about_a_call(tmp_path: Path, decision: str) -> None:
     verdict = run(tmp_path, hook("PreToolUse", command))
     assert verdict.decision == decision
     assert verdict.decision_reason == "because"
-    assert verdict.gate().verdict == decision
-    assert verdict.gate().reason == "because"
+    gate = gate_of("PreToolUse", {}, verdict)
+    assert (gate.verdict, gate.reason) == (decision, "because")
 
 
 @pytest.mark.parametrize(("older", "decision"), [("approve", "allow"), ("block", "deny")])
@@ -323,7 +324,7 @@ def test_a_hook_may_end_everything(tmp_path: Path) -> None:
     assert verdict.stop_reason == "enough"
     assert verdict.messages == ("hear",)
     assert verdict.quiet
-    assert verdict.gate().ends
+    assert gate_of("PostToolUse", {}, verdict).ends
 
 
 def test_a_hook_answers_a_question_about_a_permission(tmp_path: Path) -> None:

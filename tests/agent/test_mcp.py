@@ -14,11 +14,13 @@ from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
 import pytest
+from tests.agent.house import House
 
 from steno.agent.mcp import Connections, McpTool, tool_name
 from steno.agent.mcp_results import take_meta
 from steno.agent.mcp_servers import Server, expanded, find_servers
 from steno.agent.settings import Settings
+from steno.model.server.minds import tool
 from steno.tools.base import Around, Outcome, ToolFailure
 
 T = TypeVar("T")
@@ -579,3 +581,17 @@ def test_an_address_where_nobody_is_fails_with_a_reason(tmp_path: Path, kind: An
 
     server = Server(name="lab", kind=kind, scope="user", url="http://127.0.0.1:1/mcp")
     using(server, tmp_path, use)
+
+
+def test_the_record_of_a_result_keeps_what_else_a_server_gave(tmp_path: Path, script: Path) -> None:
+    house = House(tmp_path)
+    servers = {"mcpServers": {"lab": {"command": sys.executable, "args": [str(script)]}}}
+    house.options.mcp_config = (json.dumps(servers),)
+    house.options.allowed = ("mcp__lab__add", "mcp__lab__text")
+    house.script.on("go", [tool("mcp__lab__add", a=1), tool("mcp__lab__text", a=2)]).then("3.")
+    house.say("go")
+    added, plain = [each for each in house.records() if "toolUseResult" in each]
+    assert added["mcpMeta"] == {"_meta": {"k": "v"}, "structuredContent": {"sum": 3}}
+    assert added["toolUseResult"] == '{"sum":3}'
+    assert "mcpMeta" not in plain
+    house.check()

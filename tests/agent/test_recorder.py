@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.agent.stage import Stage
 
+from steno.agent.lending import Followed
 from steno.agent.recorder import rising
-from steno.agent.start import Followed
 from steno.guard.judge import Guard
 from steno.guard.rules import gather
 from steno.model.server.script import Script

@@ -5,9 +5,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from steno.agent.settings import Settings, load_settings
+from steno.guard.trust import effect_of
 
 
 class Folder:
@@ -79,7 +81,7 @@ def test_a_higher_layer_hides_only_the_keys_that_it_has(folder: Folder) -> None:
 def test_rules_of_all_layers_count_and_remember_theirs(folder: Folder) -> None:
     folder.write("user", {"permissions": {"allow": ["Read", "Edit"], "deny": ["Bash(rm:*)"]}})
     folder.write("project", {"permissions": {"allow": ["Edit", "Write"], "ask": ["WebFetch"]}})
-    folder.write("local", {"permissions": {"additionalDirectories": ["../x"]}})
+    folder.write("managed", {"permissions": {"additionalDirectories": ["../x"]}})
     permissions = folder.load().permissions
     assert {(rule.text, rule.layer) for rule in permissions.allow} == {
         ("Edit", "project"),
@@ -88,7 +90,7 @@ def test_rules_of_all_layers_count_and_remember_theirs(folder: Folder) -> None:
     }
     assert [rule.text for rule in permissions.deny] == ["Bash(rm:*)"]
     assert [rule.text for rule in permissions.ask] == ["WebFetch"]
-    assert permissions.directories[0].layer == "local"
+    assert permissions.directories[0].layer == "managed"
 
 
 def test_the_environment_is_merged_name_by_name(folder: Folder) -> None:
@@ -138,6 +140,52 @@ def test_nothing_of_a_project_counts_that_is_not_trusted(folder: Folder) -> None
     settings = folder.load(trusted=False)
     assert settings.notes
     assert Settings(notes=settings.notes) == settings
+
+
+def test_a_project_that_is_not_trusted_may_forbid_but_not_permit(folder: Folder) -> None:
+    rules = {"deny": ["Read(.env)"], "ask": ["Bash"], "allow": ["Bash"], "defaultMode": "plan"}
+    off = {"disableBypassPermissionsMode": "disable"}
+    folder.write("project", {"permissions": {**rules, **off}})
+    permissions = folder.load(trusted=False).permissions
+    assert [rule.text for rule in permissions.deny] == ["Read(.env)"]
+    assert [rule.text for rule in permissions.ask] == ["Bash"]
+    assert permissions.allow == ()
+    assert permissions.default_mode == "plan"
+    assert permissions.bypass_disabled
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("layer", ["project", "local"])
+def test_the_loader_goes_by_the_one_rule_of_trust(
+    folder: Folder, layer: Any, *, trusted: bool
+) -> None:
+    value: dict[str, Any] = {
+        "permissions": {
+            "allow": ["A"],
+            "ask": ["B"],
+            "deny": ["C"],
+            "additionalDirectories": ["/"],
+            "defaultMode": "acceptEdits",
+        },
+        "env": {"PATH": ".", "FINE": "1", "ANTHROPIC_MODEL": "m", "X_CA_BUNDLE": "x"},
+        "apiKeyHelper": "evil",
+        "enableAllProjectMcpServers": True,
+        "enabledMcpjsonServers": ["evil"],
+        "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]},
+        "mcpServers": {"s": {"command": "x"}},
+        "model": "m",
+        "unheardOf": {"command": "x"},
+    }
+    effect = effect_of(value, layer, trusted=trusted)
+    path = folder.write(layer, value)
+    settings = folder.load(trusted=trusted)
+    path.write_text(json.dumps(effect.settings), "utf-8")
+    bare = folder.load(trusted=trusted)
+    told = {note.message.split("`")[1] for note in settings.notes}
+    assert told == set(effect.held)
+    assert msgspec.structs.replace(settings, notes=()) == msgspec.structs.replace(bare, notes=())
+    assert settings.enabled_mcpjson == ()
+    assert bool(settings.hooks) is trusted
 
 
 @pytest.mark.parametrize("layer", ["project", "local"])
@@ -253,7 +301,8 @@ def test_only_a_manager_can_say_that_its_rules_alone_count(folder: Folder) -> No
 
 def test_lists_of_servers_add_up_and_unknown_keys_are_kept(folder: Folder) -> None:
     folder.write("user", {"enabledMcpjsonServers": ["a"], "statusLine": {"type": "command"}})
-    folder.write("local", {"enabledMcpjsonServers": ["b", "a"], "disabledMcpjsonServers": ["c"]})
+    folder.write("managed", {"enabledMcpjsonServers": ["b", "a"]})
+    folder.write("local", {"disabledMcpjsonServers": ["c"]})
     settings = folder.load()
     assert settings.enabled_mcpjson == ("b", "a")
     assert settings.disabled_mcpjson == ("c",)

@@ -1,16 +1,19 @@
 """Tool calls of one response: judged, asked about, made, each with its outcome."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
 from steno.agent.events import Event, Refused, ToolGrew, ToolStarted
-from steno.agent.gates import Gate, Gates, open_gates
+from steno.agent.gates import Gate, Gates, Kept, open_gates
 from steno.agent.keeping import Keeping, NoKeeping
+from steno.agent.said import Companion
 from steno.agent.toolbox import Toolbox, input_flaw
 from steno.errors import StenoError
+from steno.format.values import as_list, as_object
 from steno.guard.decision import Decision
 from steno.model.wire import Block
 from steno.tools.base import Around, Outcome, Tool
@@ -29,6 +32,8 @@ class Permission(msgspec.Struct, frozen=True):
     """What to tell the model when it is not."""
     given: dict[str, Any] | None = None
     """Another input for the call."""
+    kept: tuple[Kept, ...] = ()
+    """What the session keeps of who has answered."""
 
 
 Consent: TypeAlias = Callable[[Block, Decision], Awaitable[Permission]]
@@ -40,6 +45,14 @@ class Judge(Protocol):
     def judge(self, tool: str, given: dict[str, Any], /, *, cwd: str) -> Decision:
         """Say whether a call may be made."""
         ...
+
+
+def _over() -> None:
+    pass
+
+
+def _nothing(_call: str) -> dict[str, Any]:
+    return {}
 
 
 async def _nobody(_call: Block, _decision: Decision) -> Permission:
@@ -56,8 +69,12 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
     gates: Gates = open_gates
     consent: Consent = _nobody
     keeping: Keeping = msgspec.field(default_factory=NoKeeping)
-    said: Callable[[], list[str]] = list
+    said: Callable[[], list[Companion]] = list
     """What calls have left for the model to read behind their results."""
+    beside: Callable[[str], dict[str, Any]] = _nothing
+    """What else a call has left for the record of its result."""
+    over: Callable[[], None] = _over
+    """Takes back what was lent for a turn."""
     _asking: asyncio.Lock | None = None
 
     async def make(self, call: Block, bad_input: str | None = None) -> tuple[Outcome, Gate]:
@@ -73,13 +90,30 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
         gate = await self.gates("PreToolUse", facts)
         given = gate.given if gate.given is not None else given
         permission = await self._permitted({**call, "input": given}, gate)
+        gate = msgspec.structs.replace(gate, kept=(*gate.kept, *permission.kept))
         if not permission.granted:
             return _error(permission.words), gate
         given = permission.given if permission.given is not None else given
+        began = time.monotonic()
         outcome = await self._run(tool, {**call, "input": given})
-        facts = {**facts, "tool_input": given, "tool_response": outcome.detail or outcome.content}
-        after = await self.gates("PostToolUse", facts)
-        return outcome, msgspec.structs.replace(after, context=(*gate.context, *after.context))
+        took = {"duration_ms": round((time.monotonic() - began) * 1000)}
+        after = await self._after({**facts, "tool_input": given, **took}, outcome)
+        if after.output is not None:
+            outcome = msgspec.structs.replace(outcome, content=_as_content(after.output))
+        return outcome, msgspec.structs.replace(
+            after,
+            context=(*gate.context, *after.context),
+            kept=(*gate.kept, *after.kept),
+            words=(*gate.words, *after.words),
+        )
+
+    async def _after(self, facts: dict[str, Any], outcome: Outcome) -> Gate:
+        if outcome.is_error:
+            words = outcome.content if isinstance(outcome.content, str) else outcome.detail
+            error = {"error": str(words), "is_interrupt": False}
+            return await self.gates("PostToolUseFailure", {**facts, **error})
+        response = outcome.detail or outcome.content
+        return await self.gates("PostToolUse", {**facts, "tool_response": response})
 
     def grow(self, call: str, text: str) -> None:
         """Pass on what a call prints while it runs."""
@@ -87,7 +121,8 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
 
     async def _permitted(self, call: Block, gate: Gate) -> Permission:
         decision = self.guard.judge(str(call["name"]), call["input"], cwd=self.around.cwd)
-        if gate.blocked or gate.verdict == "deny":
+        kept: tuple[Kept, ...] = ()
+        if gate.blocked or gate.ends or gate.verdict == "deny":
             decision = Decision("deny", gate.reason or "A hook refused it.")
         elif gate.verdict == "ask" and decision.verdict == "allow":
             decision = Decision("ask", gate.reason or "A hook wants it asked about.")
@@ -96,18 +131,31 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
         if decision.verdict == "allow":
             return Permission(granted=True)
         if decision.verdict == "ask":
-            permission = await self._consent(call, decision)
+            permission = await self._asked(call, decision)
             if permission.granted:
                 return permission
             decision = Decision("deny", permission.words or decision.reason)
+            kept = permission.kept
         self.emit(Refused(call, decision))
-        return Permission(granted=False, words=decision.reason)
+        return Permission(granted=False, words=decision.reason, kept=kept)
 
-    async def _consent(self, call: Block, decision: Decision) -> Permission:
-        """Ask the user, one thing at a time."""
+    async def _asked(self, call: Block, decision: Decision) -> Permission:
+        """Ask the user, one thing at a time, unless a hook answers in their place."""
         if self._asking is None:
             self._asking = asyncio.Lock()
+        name, given = str(call["name"]), call["input"]
         async with self._asking:
+            facts = {"tool_name": name, "tool_input": given, "tool_use_id": call.get("id")}
+            gate = await self.gates("PermissionRequest", facts)
+            if gate.blocked or gate.ends or gate.verdict == "deny":
+                words = gate.reason or "A hook refused it."
+                return Permission(granted=False, words=words, kept=gate.kept)
+            if gate.verdict == "allow":
+                return Permission(granted=True, given=gate.given, kept=gate.kept)
+            if self.consent is not _nobody:
+                words = f"Your permission is needed to use {name}"
+                told = {"message": words, "notification_type": "permission_prompt"}
+                await self.gates("Notification", told)
             return await self.consent(call, decision)
 
     async def _run(self, tool: Tool, call: Block) -> Outcome:
@@ -122,6 +170,16 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
 
 def _error(words: str) -> Outcome:
     return Outcome(words, is_error=True, detail=f"Error: {words}")
+
+
+def _as_content(output: Any) -> str | list[dict[str, Any]]:
+    """Return what a hook puts in the place of a tool's output, as a result holds it."""
+    if isinstance(output, str):
+        return output
+    blocks = as_list(output)
+    if blocks and all((as_object(each) or {}).get("type") in ("text", "image") for each in blocks):
+        return blocks
+    return msgspec.json.encode(output).decode()
 
 
 def _unreadable(text: str) -> str:

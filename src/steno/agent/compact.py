@@ -4,11 +4,12 @@ The last turn stays word for word. The summary is made from plain text, piece by
 be, so no conversation is too long to be compacted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, Literal, Protocol, cast, runtime_checkable
 
 from steno.agent.conversation import Tail, text_of
-from steno.agent.events import Compacted
+from steno.agent.events import Compacted, Noticed
+from steno.agent.gates import Gate
 from steno.agent.loop import Agent
 from steno.agent.meter import window_of
 from steno.model.wire import ApiError, Block, Message, Request
@@ -68,15 +69,25 @@ class Compactor:
         return self._window or window_of(agent.course.model)
 
     async def compact(
-        self, agent: Agent, trigger: Literal["auto", "manual"], wishes: str = ""
+        self,
+        agent: Agent,
+        trigger: Literal["auto", "manual"],
+        wishes: str = "",
+        then: Callable[[], None] = lambda: None,
     ) -> bool:
-        """Put a summary in the place of everything but the last turn; whether that was done."""
+        """Put a summary in the place of everything but the last turn; whether that was done.
+
+        `then` is done right behind it, before anything else is said.
+        """
         messages = agent.talk.messages()
         if not messages:
             return False
-        gate = await agent.caller.gates("PreCompact", {"trigger": trigger})
-        if gate.blocked:
+        facts = {"trigger": trigger, "custom_instructions": wishes}
+        gate = await agent.caller.gates("PreCompact", facts)
+        _tell(agent, gate)
+        if gate.blocked or gate.ends:
             return False
+        wishes = " ".join(part for part in (wishes, *gate.context) if part)
         before = agent.meter.context or estimate(messages)
         head, tail = _parted(messages, round(self.window(agent) * _TAIL))
         summary = await self._summary(agent, head or messages, wishes)
@@ -85,11 +96,18 @@ class Compactor:
         )
         kept = Tail(tail, agent.course.model)
         agent.talk.compact(said, kept, trigger=trigger, tokens=before)
+        then()
         files = _active_files(agent)
         if files:
             agent.talk.prompt(files, meta=True)
         agent.meter.context = estimate(agent.talk.messages())
         agent.emit(Compacted(trigger, before, agent.meter.context, summary))
+        facts = {"trigger": trigger, "compact_summary": summary}
+        _tell(agent, await agent.caller.gates("PostCompact", facts))
+        start = {"source": "compact", "model": agent.course.model}
+        gate = await agent.caller.gates("SessionStart", start)
+        _tell(agent, gate)
+        agent.talk.keep(gate.kept)
         return True
 
     async def _summary(self, agent: Agent, messages: list[Message], wishes: str) -> str:
@@ -128,6 +146,11 @@ async def _measured(agent: Agent, limit: float) -> int:
         return await agent.model.count_tokens(agent.request())
     except ApiError:
         return guess
+
+
+def _tell(agent: Agent, gate: Gate) -> None:
+    for words in gate.words:
+        agent.emit(Noticed(words))
 
 
 def estimate(messages: list[Message]) -> int:

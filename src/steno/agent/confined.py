@@ -14,14 +14,13 @@ from steno.agent.sandbox_settings import SandboxSettings
 from steno.agent.settings import Settings
 from steno.agent.settings_layers import OF_PROJECT
 from steno.errors import BadRequest
-from steno.guard.decision import MODES, Decision
+from steno.guard.decision import Decision
 from steno.guard.judge import Guard
 from steno.guard.rules import Layer, Rules, gather
 from steno.guard.sandbox import Policy, Sandbox, find_sandbox, replaceable, wrap
 from steno.store.places import home_dir, steno_home
-from steno.tools.base import Around
 
-__all__ = ["Confined", "Followed", "Setting", "confine"]
+__all__ = ["Confined", "Setting", "confine"]
 
 _SECRETS: Final = (".credentials.json",)
 _MODES: Final = frozenset({"default", "acceptEdits"})
@@ -111,25 +110,6 @@ class Confined:
         import shutil
 
         shutil.rmtree(self.policy.tmp, ignore_errors=True)
-
-
-class Followed:
-    """A guard that follows the mode which the tools for planning ask for, and knows the sandbox."""
-
-    def __init__(self, guard: Guard, around: Around, confined: Confined | None = None) -> None:
-        self._guard = guard
-        self._around = around
-        self._confined = confined
-
-    def judge(self, tool: str, given: dict[str, Any], /, *, cwd: str) -> Decision:
-        """Say whether a call may be made."""
-        wanted = self._around.kept.get("mode")
-        if wanted in MODES and wanted != self._guard.mode:
-            self._guard = self._guard.with_mode(wanted)
-        said = self._guard.judge(tool, given, cwd=cwd)
-        if self._confined is None:
-            return said
-        return self._confined.allows(tool, given, said, self._guard.mode)
 
 
 def confine(

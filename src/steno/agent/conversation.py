@@ -4,21 +4,25 @@ Both are the same thing. What is in memory is put together by the rules by which
 again, so a session that is resumed sends the very bytes it sent before, and pays for them once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from steno.agent.gates import Kept
 from steno.agent.recorder import Recorder, new_id
 from steno.model.wire import Block, Message, Response
 from steno.session.resume.clients import STENO
-from steno.session.resume.entries import Entry
+from steno.session.resume.entries import Entry, Origin, text_block
+from steno.session.resume.replay import joined_users
 from steno.session.resume.rules import make_valid
 from steno.tools.base import Outcome
 
 __all__ = ["Conversation", "Tail", "text_of"]
 
 _NAMED: Final = {"tool_use": "id", "tool_result": "tool_use_id"}
+_REMINDER: Final = "<system-reminder>\n{}\n</system-reminder>"
+_REMINDER_ENDS: Final = _REMINDER.split("{}")
 
 
 class Tail(msgspec.Struct, frozen=True):
@@ -35,6 +39,11 @@ class Conversation:
     def __init__(self, recorder: Recorder, messages: Sequence[Message] = ()) -> None:
         self.recorder = recorder
         self._entries = [Entry(each["role"], _blocks(each["content"])) for each in messages]
+        """What is settled: everything up to the last answer."""
+        self._said: list[Entry] = []
+        """What users said since, one by one: reminders have a place of their own among it."""
+        if self._entries and self._entries[-1].role == "user":
+            self._said = _taken_apart(self._entries.pop().blocks)
         self._open: dict[str, Block] = {}
         self.last_prompt = ""
 
@@ -46,7 +55,7 @@ class Conversation:
         """Return what was said as it was said, which costs less than making sure it can be sent."""
         return [
             {"role": entry.role, "content": list(entry.blocks)}
-            for entry in self._entries
+            for entry in (*self._entries, *joined_users(self._said, STENO))
             if entry.blocks
         ]
 
@@ -55,12 +64,22 @@ class Conversation:
         """The calls that have no result yet, in their order."""
         return list(self._open.values())
 
-    def prompt(self, content: str | list[Block], *, meta: bool = False, **extra: Any) -> str:
-        """Take down what the user says; `meta` for what is said in their name."""
+    def prompt(
+        self,
+        content: str | list[Block],
+        *,
+        meta: bool = False,
+        typed: str | None = None,
+        **extra: Any,
+    ) -> str:
+        """Take down what the user says; `meta` for what is said in their name.
+
+        `typed` is what they typed, where that is something else.
+        """
         if meta:
             extra["isMeta"] = True
         else:
-            self.last_prompt = text_of(content) or self.last_prompt
+            self.last_prompt = (text_of(content) if typed is None else typed) or self.last_prompt
         (uuid,) = self.recorder.write(self.recorder.compose.prompt(content, **extra))
         self._say("user", _blocks(content))
         return uuid
@@ -85,10 +104,30 @@ class Conversation:
                 self._open[str(block.get("id"))] = block
         return uuids
 
-    def result(self, call: str, outcome: Outcome) -> str:
-        """Take down what a call came to."""
+    def keep(self, kept: Iterable[Kept]) -> None:
+        """Take down what was done around the conversation, and let the model read what is for it."""
+        compose = self.recorder.compose
+        for each in kept:
+            if each.subtype:
+                self.recorder.write(compose.note(each.subtype, **each.body))
+                continue
+            words = _REMINDER.format(each.words) if each.words else ""
+            record = compose.attachment(each.body, words=words, role=each.role, beside=each.beside)
+            self.recorder.write(record)
+            if words:
+                self._say("user", [text_block(words)], kind="reminder")
+
+    def local(self, words: str, **fields: Any) -> None:
+        """Take down what a command that the model has no part in has printed."""
+        compose = self.recorder.compose
+        note = {"content": words, "level": "info", "isMeta": False, **fields}
+        self.recorder.write(compose.note("local_command", **note))
+        self._say("user", [text_block(words)])
+
+    def result(self, call: str, outcome: Outcome, **more: Any) -> str:
+        """Take down what a call came to; `more` are further fields of its record."""
         record = self.recorder.compose.result(
-            call, outcome.content, is_error=outcome.is_error, detail=outcome.detail
+            call, outcome.content, is_error=outcome.is_error, detail=outcome.detail, **more
         )
         (uuid,) = self.recorder.write(record)
         self._say("user", record["message"]["content"])
@@ -104,6 +143,8 @@ class Conversation:
     def failure(self, words: str, *, status: int = 0) -> None:
         """Take down that no answer came; it is not sent."""
         self.recorder.write(self.recorder.compose.failure(words, status=status))
+        # But it has a place: reminders go no further up than it.
+        self._said.append(Entry("assistant", [text_block(words)], error=True))
 
     def compact(self, summary: str, tail: Tail, *, trigger: str, tokens: int) -> None:
         """Let a summary stand for everything before, but for the tail, which is said again."""
@@ -111,6 +152,7 @@ class Conversation:
             *self.recorder.compose.compaction(summary, trigger=trigger, tokens=tokens)
         )
         self._entries = []
+        self._said = []
         self._open = {}
         self._say("user", _blocks(summary))
         # Under new names: clients look for the results of a call in the whole file.
@@ -137,12 +179,12 @@ class Conversation:
         if words:
             self.prompt(words, repeatsCompactSummary=True)
 
-    def _say(self, role: str, blocks: list[Block]) -> None:
-        last = self._entries[-1] if self._entries else None
-        if last is not None and last.role == role == "user":
-            last.take_in(blocks, newline=STENO.joins_with_newline)
-        else:
-            self._entries.append(Entry(role, list(blocks)))
+    def _say(self, role: str, blocks: list[Block], kind: Origin = "message") -> None:
+        if role == "user":
+            self._said.append(Entry(role, list(blocks), kind=kind))
+            return
+        self._entries += [*joined_users(self._said, STENO), Entry(role, list(blocks))]
+        self._said = []
 
 
 def text_of(content: str | list[Block]) -> str:
@@ -150,6 +192,22 @@ def text_of(content: str | list[Block]) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(str(each.get("text", "")) for each in content if each.get("type") == "text")
+
+
+def _taken_apart(blocks: list[Block]) -> list[Entry]:
+    """Return a message of the user's as it was before its parts were joined, reminders first."""
+    reminders = 0
+    opening, closing = _REMINDER_ENDS
+    for block in blocks:
+        text = str(block.get("text", ""))
+        if not (text.startswith(opening) and text.rstrip("\n").endswith(closing.strip())):
+            break
+        reminders += 1
+    said = [
+        Entry("user", [text_block(str(block["text"]).rstrip("\n"))], kind="reminder")
+        for block in blocks[:reminders]
+    ]
+    return [*said, Entry("user", blocks[reminders:])] if blocks[reminders:] else said
 
 
 def _renamed(block: Block, names: dict[str, str]) -> Block:

@@ -1,13 +1,42 @@
 """Where others may step in: before a prompt, before and after a call, before the end of a turn."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from steno.guard.decision import Verdict
+from steno.model.wire import ApiError
 
-__all__ = ["Gate", "Gates", "open_gates"]
+__all__ = ["Bounds", "Gate", "Gates", "Kept", "failure_name", "open_gates"]
+
+_FAILURES: Final = {
+    "rate_limit_error": "rate_limit",
+    "authentication_error": "authentication_failed",
+    "permission_error": "authentication_failed",
+    "billing_error": "billing_error",
+    "invalid_request_error": "invalid_request",
+    "request_too_large": "invalid_request",
+    "not_found_error": "invalid_request",
+    "api_error": "server_error",
+    "overloaded_error": "server_error",
+    "timeout_error": "server_error",
+}
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """A record beside the conversation: what was done around it, and what the model reads of it."""
+
+    body: dict[str, Any]
+    """The attachment, or the fields of a note."""
+    words: str = ""
+    """What the model reads in its place; nothing for nothing."""
+    role: str = "system"
+    """Whose words they are, to clients that tell."""
+    subtype: str = ""
+    """Where given, it is not an attachment but a note of that kind."""
+    beside: str = ""
+    """The call that it hangs on, with nothing hanging on it; else it is a link of the way."""
 
 
 class Gate(msgspec.Struct, frozen=True):
@@ -19,8 +48,12 @@ class Gate(msgspec.Struct, frozen=True):
     """A decision about a call, in place of the guard's; a deny rule still stands."""
     given: dict[str, Any] | None = None
     """Another input for a call."""
+    output: Any = None
+    """Another output of a call."""
     context: tuple[str, ...] = ()
-    """What the model should read."""
+    """What the model should read, as far as it does not stand in what is kept."""
+    kept: tuple[Kept, ...] = ()
+    """What the session keeps of it."""
     words: tuple[str, ...] = ()
     """What the user should read."""
     ends: bool = False
@@ -34,3 +67,26 @@ Gates: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[Gate]]
 async def open_gates(_event: str, _facts: dict[str, Any]) -> Gate:
     """Let everything pass."""
     return Gate()
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """The events at which the turns of a conversation begin and end: a session's, a sub-agent's."""
+
+    agent: dict[str, str] = {}
+    """What is known of the sub-agent; nothing for the session itself."""
+
+    def beginning(self, prompt: str) -> tuple[str, dict[str, Any]]:
+        """Return the event before a prompt is heard, and its facts."""
+        if not self.agent:
+            return "UserPromptSubmit", {"prompt": prompt}
+        return "SubagentStart", {key: self.agent[key] for key in ("agent_id", "agent_type")}
+
+    def ending(self, answer: str, *, again: bool) -> tuple[str, dict[str, Any]]:
+        """Return the event before a turn ends, and its facts."""
+        facts = {"stop_hook_active": again, "last_assistant_message": answer}
+        return ("SubagentStop" if self.agent else "Stop"), {**facts, **self.agent}
+
+
+def failure_name(error: ApiError) -> str:
+    """Return how hooks know a failure of the API."""
+    return _FAILURES.get(error.kind, "unknown")

@@ -71,9 +71,10 @@ class Printer:
         self._parent: str | None = None
         """The call that a sub-agent works for, while it is heard."""
 
-    def begin(self, facts: dict[str, Any]) -> None:
-        """Say what the session begins with: its tools, its model, its folder."""
+    def begin(self, facts: dict[str, Any], session_id: str = "") -> None:
+        """Say what a session begins with: its tools, its model, its folder."""
         self._sandbox = facts.get("sandbox")
+        self._session = session_id or self._session
         if self._output == "stream-json":
             self._line({"type": "system", "subtype": "init", **facts})
 

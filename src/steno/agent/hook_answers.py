@@ -6,7 +6,6 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from steno.agent.around_files import cut, object_in, text_in
-from steno.agent.gates import Gate
 from steno.format.values import as_object
 
 __all__ = ["Choice", "Ran", "Status", "Verdict", "verdict_of"]
@@ -31,6 +30,9 @@ _DEAF: Final = frozenset(
         "WorktreeRemove",
     }
 )
+_AFTER_CALL: Final = frozenset({"PostToolUse", "PostToolUseFailure"})
+_AT_PROMPT: Final = frozenset({"UserPromptSubmit", "UserPromptExpansion"})
+_BARE: Final = frozenset({"SessionStart", "SubagentStart", "Setup"})
 _DECIDES: Final = frozenset({"PreToolUse", "PermissionRequest"})
 _STRICTEST: Final[tuple[Choice, ...]] = ("deny", "defer", "ask", "allow", "")
 _MOST_CONTEXT: Final = 10_000
@@ -65,32 +67,48 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     def attachments(self, about: str) -> list[dict[str, Any]]:
         """Return what a session keeps of it; `about` is the id of the call, or one of its own."""
         place = {"hookName": self.name, "toolUseID": about, "hookEvent": self.event}
+        kept = self._ended(place)
+        if self.message:
+            kept.append({"type": "hook_system_message", "content": self.message, **place})
+        if self.context:
+            place["hookName"] = self._speaker
+            kept.append({"type": "hook_additional_context", "content": [self.context], **place})
+        return kept
+
+    def _ended(self, place: dict[str, str]) -> list[dict[str, Any]]:
+        """Return what a session keeps of how it ended: of a silent success nothing."""
         streams = {"stdout": self.stdout, "stderr": self.stderr}
         end = {
             "exitCode": self.exit_code,
             "command": self.command,
             "durationMs": self.duration_ms,
         }
-        kept: list[dict[str, Any]] = []
-        if self.refusal:
+        if self.refusal and self.event in _AFTER_CALL:
             error = {"blockingError": self.refusal, "command": self.command}
-            kept.append({"type": "hook_blocking_error", **place, "blockingError": error})
-        elif self.status == "success":
-            kept.append({"type": "hook_success", **place, "content": self.said, **streams, **end})
-        else:
+            return [{"type": "hook_blocking_error", **place, "blockingError": error}]
+        if self.refusal and self.event == "PostToolBatch":
+            return [{"type": "hook_stopped_continuation", "message": self.refusal, **place}]
+        if self.refusal and self.event not in _DEAF:
+            # What it kept from being done says so itself.
+            return []
+        if self.status != "success":
             told = {"stderr": self.stderr, "stdout": self.stdout}
-            kept.append({"type": "hook_non_blocking_error", **place, **told, **end})
-        if self.message:
-            kept.append({"type": "hook_system_message", "content": self.message, **place})
-        if self.context:
-            kept.append({"type": "hook_additional_context", "content": [self.context], **place})
-        return kept
+            return [{"type": "hook_non_blocking_error", **place, **told, **end}]
+        spoke = self.said or (self.stdout.strip() and self.event not in _AT_PROMPT)
+        if not spoke:
+            return []
+        return [{"type": "hook_success", **place, "content": self.said, **streams, **end}]
+
+    @property
+    def _speaker(self) -> str:
+        """Its name where it adds context: at some events without what the event is about."""
+        return self.event if self.event in _BARE else self.name
 
     @property
     def reminder(self) -> str:
         """What the model reads beside it, in the words of sessions; empty for nothing."""
         if self.context:
-            return f"{self.name} hook additional context: {self.context}"
+            return f"{self._speaker} hook additional context: {self.context}"
         return f"{self.name} hook success: {self.said}" if self.heard else ""
 
 
@@ -115,20 +133,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     quiet: bool = False
     """`suppressOutput`: their output is not for the transcript view."""
     ran: tuple[Ran, ...] = ()
-
-    def gate(self) -> Gate:
-        """Return it as the loop wants it."""
-        # Nobody can be asked later by this loop, so what is put off is asked now.
-        decision = "ask" if self.decision == "defer" else self.decision
-        return Gate(
-            blocked=self.blocked,
-            reason=self.reason or self.decision_reason or self.stop_reason,
-            verdict=decision or None,
-            given=self.updated_input,
-            context=self.contexts,
-            words=self.messages,
-            ends=self.stops,
-        )
 
 
 class _Answer(msgspec.Struct, kw_only=True):

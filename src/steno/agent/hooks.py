@@ -17,9 +17,11 @@ import msgspec
 
 from steno.agent.gates import Gate, Gates
 from steno.agent.hook_answers import Ran, Status, Verdict, verdict_of
+from steno.agent.hook_records import gate_of
 from steno.agent.hook_settings import Hook
 from steno.agent.programs import run_program
 from steno.agent.settings_layers import OF_PROJECT
+from steno.format.values import as_object
 
 __all__ = ["EVENTS", "Hooks", "Scene", "fits"]
 
@@ -54,8 +56,19 @@ EVENTS: Final[Mapping[str, str]] = {
 """Every event, and which of its facts a matcher is compared with."""
 
 _WITH_ENV_FILE: Final = frozenset({"SessionStart", "Setup", "CwdChanged"})
-# The only event with something to match that sessions do not name it by.
-_UNNAMED: Final = "SubagentStop"
+# The events with something to match that sessions do not name them by.
+_UNNAMED: Final = frozenset({"SubagentStop", "UserPromptExpansion"})
+# At these no mode is told: the session has not begun, is over, or is about to be summed up.
+_WITHOUT_MODE: Final = frozenset(
+    {
+        "SessionStart",
+        "SessionEnd",
+        "InstructionsLoaded",
+        "PreCompact",
+        "PostCompact",
+        "SubagentStart",
+    }
+)
 _TOOL_EVENTS: Final = frozenset(name for name, fact in EVENTS.items() if fact == "tool_name")
 _PLAIN: Final = re.compile(r"[\w\- ,|]*")
 _RENAMED: Final = {"Task": "Agent", "Agent": "Task"}
@@ -92,7 +105,7 @@ class Hooks:
         hooks: tuple[Hook, ...],
         *,
         trusted: bool,
-        fitting: Callable[[str, dict[str, Any]], bool] | None = None,
+        fitting: Callable[[str, str, dict[str, Any]], bool] | None = None,
     ) -> None:
         self._hooks = tuple(hook for hook in hooks if trusted or hook.layer not in OF_PROJECT)
         self._fitting = fitting
@@ -115,7 +128,10 @@ class Hooks:
             return True
         if hook.event not in _TOOL_EVENTS:
             return False
-        return self._fitting is None or self._fitting(hook.condition, dict(facts))
+        if self._fitting is None:
+            return True
+        given = as_object(facts.get("tool_input")) or {}
+        return self._fitting(hook.condition, str(facts.get("tool_name")), given)
 
     async def run(self, event: str, facts: Mapping[str, Any], scene: Scene) -> Verdict:
         """Run the hooks of an event and return what they said."""
@@ -124,7 +140,7 @@ class Hooks:
             return Verdict()
         given = _given(event, facts, scene)
         fact = EVENTS.get(event, "")
-        name = f"{event}:{facts[fact]}" if facts.get(fact) and event != _UNNAMED else event
+        name = f"{event}:{facts[fact]}" if facts.get(fact) and event not in _UNNAMED else event
         waited: list[Hook] = []
         for hook in hooks:
             if hook.background:
@@ -145,7 +161,7 @@ class Hooks:
             verdict = await self.run(event, facts, scene())
             if heard is not None:
                 heard(event, verdict)
-            return verdict.gate()
+            return gate_of(event, facts, verdict)
 
         return ask
 
@@ -180,7 +196,7 @@ def _given(event: str, facts: Mapping[str, Any], scene: Scene) -> bytes:
         "session_id": scene.session_id,
         "transcript_path": scene.transcript_path,
         "cwd": scene.cwd,
-        "permission_mode": scene.permission_mode,
+        **({} if event in _WITHOUT_MODE else {"permission_mode": scene.permission_mode}),
         **scene.agent,
         "hook_event_name": event,
         **facts,

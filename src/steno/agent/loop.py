@@ -6,7 +6,7 @@ which writes it down first. It knows no screen, no settings files and no command
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -16,9 +16,10 @@ from steno.agent.branch import git_branch
 from steno.agent.calls import Caller, grouped
 from steno.agent.conversation import Conversation, text_of
 from steno.agent.events import Event, Reason
-from steno.agent.gates import Gate
+from steno.agent.gates import Bounds, Gate, Kept, failure_name
 from steno.agent.hearing import Hearing
 from steno.agent.meter import Meter
+from steno.agent.said import Companion, Prompt, Said
 from steno.agent.thinking import may_think
 from steno.model import events as streamed
 from steno.model.wire import ApiError, Block, Request, Response, StreamCut
@@ -92,6 +93,10 @@ class Agent:
         self.course = course
         self.meter = meter
         self.fit = fit
+        self.bounds = Bounds()
+        """The events at which its turns begin and end."""
+        self.ahead: list[Kept] = []
+        """What the session keeps before the next prompt."""
         self.inbox: list[tuple[str, bool]] = []
         """What is to be said at the next chance: (words, whether nobody said them)."""
         self._working: asyncio.Task[Any] | None = None
@@ -117,11 +122,15 @@ class Agent:
         if self._working is not None:
             self._working.cancel()
 
-    async def turn(self, prompt: str | list[Block]) -> events.Ended:
+    async def turn(self, prompt: Prompt) -> events.Ended:
         """Take a prompt to its answer. It always ends with an `Ended`, whatever happens."""
+        return await self.work(self._turn(prompt))
+
+    async def work(self, doing: Coroutine[Any, Any, tuple[Reason, str]]) -> events.Ended:
+        """Do something that can be broken into, as a turn of its own."""
         self.meter.begin()
         self._thought.clear()
-        self._working = asyncio.ensure_future(self._turn(prompt))
+        self._working = asyncio.ensure_future(doing)
         try:
             reason, text = await self._working
         except asyncio.CancelledError:
@@ -134,11 +143,14 @@ class Agent:
         except ApiError as error:
             reason, text = "error", str(error)
             self.talk.failure(f"API Error: {error}", status=error.status)
+            facts = {"error": failure_name(error), "last_assistant_message": text}
+            await self.caller.gates("StopFailure", facts)
         finally:
             self._working = None
         return self._end(reason, text)
 
     def _end(self, reason: Reason, text: str) -> events.Ended:
+        self.caller.over()
         self.talk.end_turn()
         if self.talk.recorder.strangers():
             self.emit(events.Noticed("Somebody else is writing to this session.", "warning"))
@@ -159,8 +171,11 @@ class Agent:
             leaf=self.talk.recorder.leaf,
         )
 
-    async def _turn(self, prompt: str | list[Block]) -> tuple[Reason, str]:
-        refusal = await self._admit(prompt)
+    async def _turn(self, prompt: Prompt) -> tuple[Reason, str]:
+        if callable(prompt):
+            prompt = await prompt()
+        said = prompt if isinstance(prompt, Said) else Said(content=prompt)
+        refusal = await self._admit(said)
         if refusal:
             return "refused", refusal
         held = _Held()
@@ -171,18 +186,31 @@ class Agent:
                 return reason, text_of(response.blocks)
         return reached, ""
 
-    async def _admit(self, prompt: str | list[Block]) -> str:
+    async def _admit(self, said: Said) -> str:
         """Let a prompt in; return why not, if it is kept out."""
-        gate = await self.caller.gates("UserPromptSubmit", {"prompt": text_of(prompt)})
+        if said.refusal:
+            return said.refusal
+        typed = said.typed or text_of(said.content)
+        gate = await self.caller.gates(*self.bounds.beginning(typed))
         self._tell(gate)
-        if gate.blocked:
+        if gate.blocked or gate.ends:
             return gate.reason or "A hook kept the prompt out."
-        uuid = self.talk.prompt(prompt)
+        ahead, self.ahead[:] = list(self.ahead), []
+        self.talk.keep(ahead)
+        uuid = self.talk.prompt(said.content, typed=typed)
         await self.caller.keeping.begin(uuid)
-        self.emit(events.Prompted(text_of(prompt), uuid))
+        self.emit(events.Prompted(typed, uuid))
+        if said.companion is not None:
+            self._accompany(said.companion)
+        self.talk.keep((*said.kept, *gate.kept))
         for words in gate.context:
             self.talk.prompt(words, meta=True)
         return ""
+
+    def _accompany(self, companion: Companion) -> None:
+        fields: dict[str, Any] = {"turnCompanion": True, **companion.fields}
+        self.talk.prompt(companion.content, meta=True, **fields)
+        self.talk.keep(companion.kept)
 
     async def _goes_on(self, response: Response, held: "_Held") -> Reason | None:
         """Do what a response asks for; return why the turn is over, if it is."""
@@ -200,13 +228,16 @@ class Agent:
             return None
         if await self._empty_inbox():
             return None
-        gate = await self.caller.gates("Stop", {"stop_hook_active": held.stops > 0})
+        answer = text_of(response.blocks)
+        gate = await self.caller.gates(*self.bounds.ending(answer, again=held.stops > 0))
         self._tell(gate)
-        if gate.blocked and not gate.ends and held.stops < _NUDGES:
+        holds = gate.blocked and not gate.ends and held.stops < _NUDGES
+        self.talk.keep(each for each in gate.kept if not each.subtype)
+        if holds:
             held.stops += 1
             self.talk.prompt(gate.reason, meta=True)
-            return None
-        return _reason_for(response)
+        self.talk.keep(each for each in gate.kept if each.subtype)
+        return None if holds else _reason_for(response)
 
     # What is said
 
@@ -316,6 +347,7 @@ class Agent:
     async def _make(self, calls: list[Block]) -> bool:
         """Make the calls of a response and record their results; whether a hook ends the turn."""
         context: list[str] = []
+        batch: list[dict[str, Any]] = []
         ends = False
         for group in grouped(calls, self.caller.tools):
             began = time.monotonic()
@@ -329,14 +361,24 @@ class Agent:
             where = self.caller.around.cwd
             self.talk.recorder.move(where, git_branch(where))
             for call, (outcome, gate) in zip(group, done, strict=True):
-                uuid = self.talk.result(str(call["id"]), outcome)
+                name = str(call["id"])
+                self.talk.keep(each for each in gate.kept if each.beside)
+                uuid = self.talk.result(name, outcome, **self.caller.beside(name))
+                self.talk.keep(each for each in gate.kept if not each.beside)
                 self.emit(events.ToolEnded(call, outcome, seconds, uuid))
                 self._tell(gate)
                 context += gate.context
-                if gate.blocked and gate.reason and not outcome.is_error:
+                if gate.blocked and gate.reason and not (gate.kept or outcome.is_error):
                     context.append(gate.reason)
                 ends = ends or gate.ends
-        for words in (*self.caller.said(), *context):
+                batch.append(_told(call, outcome))
+        gate = await self.caller.gates("PostToolBatch", {"tool_calls": batch})
+        self._tell(gate)
+        self.talk.keep(gate.kept)
+        ends = ends or gate.ends or gate.blocked
+        for companion in self.caller.said():
+            self._accompany(companion)
+        for words in context:
             self.talk.prompt(words, meta=True)
         return ends
 
@@ -350,6 +392,16 @@ class Agent:
             self.talk.result(str(call["id"]), Outcome(_NOT_DONE, is_error=True))
         self.talk.prompt(_BROKEN_OFF_CALLS if waiting else _BROKEN_OFF, meta=False)
         self.emit(events.Interrupted("tools" if waiting else "answer"))
+
+
+def _told(call: Block, outcome: Outcome) -> dict[str, Any]:
+    """Return a call and what came of it as hooks are told of it."""
+    return {
+        "tool_name": call.get("name"),
+        "tool_input": call.get("input"),
+        "tool_use_id": call.get("id"),
+        "tool_response": outcome.content,
+    }
 
 
 def _marked(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from steno.tools.output import folder_for_results, put_file
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock
 
-__all__ = ["letters", "number_in", "outcome_of", "take_meta"]
+__all__ = ["letters", "number_in", "outcome_of", "record_fields", "take_meta"]
 
 _KEPT: Final = "mcp"
 _MOST_TOKENS: Final = 25_000
@@ -29,6 +29,12 @@ _IMAGES: Final = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "
 def take_meta(around: Around, call: str) -> dict[str, Any] | None:
     """Return what a call gave besides (`mcpMeta` of the record); None when it gave nothing."""
     return around.kept.get(_KEPT, {}).pop(call, None)
+
+
+def record_fields(around: Around, call: str) -> dict[str, Any]:
+    """Return what the record of a result has besides, by what its call gave besides."""
+    meta = take_meta(around, call)
+    return {} if meta is None else {"mcpMeta": meta}
 
 
 def outcome_of(

@@ -45,6 +45,13 @@ class Part(msgspec.Struct, frozen=True):
     importer: str = ""
     """The file that brought it in; empty for one that was found."""
 
+    def facts(self) -> dict[str, str]:
+        """Return what hooks are told of it."""
+        told = {"file_path": self.path, "memory_type": self.kind.capitalize()}
+        if not self.importer:
+            return {**told, "load_reason": "session_start"}
+        return {**told, "load_reason": "include", "parent_file_path": self.importer}
+
 
 class Memory(msgspec.Struct, frozen=True):
     """All of it, in the order in which the model reads it."""

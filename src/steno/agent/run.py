@@ -14,7 +14,8 @@ from steno.agent.gates import Gate, Gates
 from steno.agent.headless import Printer
 from steno.agent.loop import Agent, Model
 from steno.agent.meter import Price
-from steno.agent.sessions import Work
+from steno.agent.sessions import Work, new
+from steno.agent.slash import CLEAR, told
 from steno.agent.start import Options, People, Started, start
 from steno.errors import BadRequest, StenoError
 from steno.format.values import as_list, as_object
@@ -85,14 +86,76 @@ def lines_of_prompts(line: str) -> str | list[Block] | None:
 
 
 class _Run:
-    """One run."""
+    """One run: a session, or, where the user leaves one for another, several."""
 
-    def __init__(self, started: Started, printer: Printer, shape: Shape | None) -> None:
-        self.started = started
+    def __init__(
+        self,
+        options: Options,
+        model: Model,
+        printer: Printer,
+        price: Price,
+        shape: Shape | None,
+    ) -> None:
+        self._options = options
+        if shape is not None:
+            more = (*options.extra_tools, shape)
+            self._options = msgspec.structs.replace(options, extra_tools=more)
+        self._model = model
+        self._price = price
         self.printer = printer
         self.shape = shape
+        self.started: Started | None = None
         self.codes: list[int] = []
         """The exit code of each turn."""
+
+    def emit(self, event: Event) -> None:
+        """Print what happens."""
+        if isinstance(event, Ended):
+            return
+        try:
+            self.printer.take(event)
+        except BrokenPipeError:
+            # Nobody listens any more. The turn ends as it should, and its end finds that out again.
+            if self.started is not None:
+                self.started.agent.interrupt()
+
+    async def begin(self, work: Work, source: str = "") -> Started:
+        """Begin a session: let servers come up, tell hooks, say what there is."""
+        options = self._options
+        started = start(options, work, self._model, People(emit=self.emit), self._price)
+        self.started = started
+        started.source = source or started.source
+        if self.shape is not None:
+            started.agent.caller.gates = self.shape.guarding(started.agent)
+        await started.servers.settle(0 if not options.mcp_config else 5.0)
+        await started.open()
+        self.printer.begin(_facts(started), work.id)
+        return started
+
+    async def work_through(self, work: Work, prompts: AsyncIterator[str | list[Block]]) -> None:
+        """Take all prompts to their ends."""
+        started = await self.begin(work)
+        async for prompt in prompts:
+            call = told(prompt)
+            if call is None or call[0] != CLEAR:
+                await self.turn(started, prompt)
+                continue
+            await started.close(CLEAR)
+            started = await self.begin(new(self._options.config, self._options.cwd), CLEAR)
+            self.codes.append(self.printer.end(await started.slash.cleared()))
+
+    def break_in(self, working: "asyncio.Future[None]") -> None:
+        """End the turn that is at work, which then tells its end; where none is, end everything."""
+        agent = self.started.agent if self.started is not None else None
+        if agent is not None and agent.is_working:
+            agent.interrupt()
+        else:
+            working.cancel()
+
+    async def close(self) -> None:
+        """Leave nothing behind that runs."""
+        if self.started is not None:
+            await self.started.close()
 
     @property
     def code(self) -> int:
@@ -101,32 +164,34 @@ class _Run:
             return _NOTHING_DONE
         return next(filter(None, reversed(self.codes)), 0)
 
-    async def turn(self, prompt: str | list[Block]) -> None:
+    async def turn(self, started: Started, prompt: str | list[Block]) -> None:
         """Take one prompt to its end."""
         if self.shape is not None:
             self.shape.value = None
         try:
-            ended = await self.started.agent.turn(prompt)
+            ended = await started.hear(prompt)
         except StenoError as error:
             # A full disk, mostly: the session cannot be written, but the result can be told.
-            self.printer.fail(self.started.agent.account("error", str(error)))
+            self.printer.fail(started.agent.account("error", str(error)))
             raise
         if self.shape is not None:
             self.printer.structured(self.shape.value)
         self.codes.append(self.printer.end(ended))
 
-    def facts(self) -> dict[str, Any]:
-        """Return what a session begins with."""
-        agent, confined = self.started.agent, self.started.confined
-        return {
-            "cwd": agent.caller.around.cwd,
-            "tools": [tool.spec.name for tool in agent.caller.tools],
-            "mcp_servers": [
-                {"name": each.name, "status": each.status} for each in self.started.servers.states()
-            ],
-            "model": agent.course.model,
-            "sandbox": _OPEN if confined is None else confined.facts(),
-        }
+
+def _facts(started: Started) -> dict[str, Any]:
+    """Return what a session begins with."""
+    agent, confined = started.agent, started.confined
+    return {
+        "cwd": agent.caller.around.cwd,
+        "tools": [tool.spec.name for tool in agent.caller.tools],
+        "mcp_servers": [
+            {"name": each.name, "status": each.status} for each in started.servers.states()
+        ],
+        "model": agent.course.model,
+        "slash_commands": started.slash.names,
+        "sandbox": _OPEN if confined is None else confined.facts(),
+    }
 
 
 async def run(
@@ -140,31 +205,9 @@ async def run(
     shape: Shape | None = None,
 ) -> int:
     """Run prompts one after the other; return the exit code of the last that ended badly, else 0."""
-
-    def emit(event: Event) -> None:
-        if isinstance(event, Ended):
-            return
-        try:
-            printer.take(event)
-        except BrokenPipeError:
-            # Nobody listens any more. The turn ends as it should, and its end finds that out again.
-            started.agent.interrupt()
-
-    if shape is not None:
-        options = msgspec.structs.replace(options, extra_tools=(*options.extra_tools, shape))
-    started = start(options, work, model, People(emit=emit), price)
-    if shape is not None:
-        started.agent.caller.gates = shape.guarding(started.agent)
-    one = _Run(started, printer, shape)
-
-    async def work_through() -> None:
-        await started.servers.settle(0 if not options.mcp_config else 5.0)
-        printer.begin(one.facts())
-        async for prompt in prompts:
-            await one.turn(prompt)
-
-    working = asyncio.ensure_future(work_through())
-    with _interruptible(partial(_break_in, started.agent, working)):
+    one = _Run(options, model, printer, price, shape)
+    working = asyncio.ensure_future(one.work_through(work, prompts))
+    with _interruptible(partial(one.break_in, working)):
         try:
             await working
         except asyncio.CancelledError:
@@ -172,16 +215,8 @@ async def run(
                 raise
             one.codes.append(_INTERRUPTED)
         finally:
-            await started.close()
+            await one.close()
     return one.code
-
-
-def _break_in(agent: Agent, working: "asyncio.Future[None]") -> None:
-    """End the turn that is at work, which then tells its end; where none is, end everything."""
-    if agent.is_working:
-        agent.interrupt()
-    else:
-        working.cancel()
 
 
 @contextmanager

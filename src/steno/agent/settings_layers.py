@@ -2,27 +2,30 @@
 
 managed  /etc/claude-code/managed-settings.json      nothing is above it
 flags    what the command line gave, a file or JSON
-local    .claude/settings.local.json                 only in a folder that is trusted
-project  .claude/settings.json                       only in a folder that is trusted
+local    .claude/settings.local.json
+project  .claude/settings.json
 user     settings.json in the config folder
+
+What of a project's two layers counts, before and after its folder is trusted, says `guard.trust`.
 """
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from steno.agent.around_files import Note, read_text
+from steno.guard import trust
 from steno.store.places import config_dir
 
 __all__ = ["LAYERS", "MANAGED", "OF_PROJECT", "Layer", "Source", "read_sources"]
 
-Layer: TypeAlias = Literal["managed", "flags", "local", "project", "user"]
+Layer: TypeAlias = trust.Source
 LAYERS: tuple[Layer, ...] = ("managed", "flags", "local", "project", "user")
 MANAGED: Final = "/etc/claude-code/managed-settings.json"
-OF_PROJECT: Final = frozenset({"local", "project"})
+OF_PROJECT: Final = trust.FROM_PROJECT
 """The layers that whoever wrote the project has a say in."""
 
 

@@ -203,6 +203,7 @@ class SkillTool:
         name = str(given.get("skill") or "").strip().removeprefix("/")
         arguments = str(given.get("args") or "").strip()
         names = {"CLAUDE_SESSION_ID": around.session_id}
+        self._shell = around.kept.get("shell", self._shell)
         skill = self._skills.get(name)
         if skill is not None:
             loaded = await self._of_skill(skill, arguments, names, call)

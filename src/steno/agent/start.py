@@ -1,6 +1,7 @@
 """Puts an agent together from what surrounds it: settings, memory, tools, rules, hooks, servers."""
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -8,24 +9,30 @@ import msgspec
 
 from steno.agent.calls import Caller, Consent
 from steno.agent.checkpoints import Checkpoints
+from steno.agent.commands import Command, discover_commands
 from steno.agent.compact import Compactor
-from steno.agent.confined import Confined, Followed, Setting, confine
+from steno.agent.confined import Confined, Setting, confine
 from steno.agent.conversation import Conversation
 from steno.agent.definitions import Definition, discover_definitions
-from steno.agent.events import Event, Noticed
+from steno.agent.events import Ended, Event, Noticed
+from steno.agent.gates import Bounds
+from steno.agent.hook_env import EnvFile
 from steno.agent.hooks import Hooks, Scene
 from steno.agent.keeping import WithinKeeping
+from steno.agent.lending import Followed, Lending, opened_skills
 from steno.agent.loop import Agent, Course, Model
 from steno.agent.mcp import Connections
+from steno.agent.mcp_results import record_fields
 from steno.agent.mcp_servers import find_servers
-from steno.agent.memory import load_memory
+from steno.agent.memory import Memory, load_memory
 from steno.agent.meter import Limits, Meter, Price
 from steno.agent.prompt import BASE, system_prompt
 from steno.agent.recorder import Recorder
 from steno.agent.searching import Searching
 from steno.agent.sessions import Work
 from steno.agent.settings import Settings, load_settings
-from steno.agent.skills import SkillTool, discover_skills, listing, take_loaded
+from steno.agent.skills import Skill, SkillTool, discover_skills, listing
+from steno.agent.slash import Slash, shell_of
 from steno.agent.styles import discover_styles, pick_style
 from steno.agent.subagents import AgentTool, Kind
 from steno.agent.thinking import EFFORTS, thinking_for
@@ -35,6 +42,7 @@ from steno.format.paths import plan_path
 from steno.guard.decision import MODES, Mode
 from steno.guard.judge import Guard
 from steno.guard.rules import Layer, gather
+from steno.model.wire import Block
 from steno.session.transcript import load
 from steno.store.places import home_dir, steno_home
 from steno.store.read import FileSource
@@ -43,24 +51,18 @@ from steno.tools.base import Around, Ask, Tool
 from steno.tools.names import file_tools
 from steno.tools.tasks import other_tools
 
-__all__ = [
-    "DEFAULT_MODEL",
-    "SECRETS",
-    "Followed",
-    "Options",
-    "People",
-    "Started",
-    "points_of",
-    "start",
-]
+__all__ = ["DEFAULT_MODEL", "SECRETS", "Options", "People", "Started", "points_of", "start"]
 
 DEFAULT_MODEL: Final = "claude-opus-4-5-20251101"
 _MODELS: Final = {
     "opus": DEFAULT_MODEL,
     "sonnet": "claude-sonnet-4-5-20250929",
     "haiku": "claude-haiku-4-5-20251001",
+    "inherit": "",
 }
+"""Models by their short names; `inherit` is the one that is asked anyway."""
 SECRETS: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS")
+_WHOLE: Final = Bounds()
 _NOT_BELOW: Final = frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"})
 """What a sub-agent has no use for: nobody talks to it."""
 
@@ -115,9 +117,34 @@ class Started(msgspec.Struct, kw_only=True, eq=False):
     hooks: Hooks
     servers: Connections
     agents: AgentTool
+    slash: Slash
+    source: str = "startup"
+    """What the session began with, as hooks are told it."""
+    memory: Memory = Memory()
+    env_file: EnvFile
     confined: Confined | None = None
     """The sandbox that commands run in; None when there is none."""
     notes: tuple[str, ...] = ()
+
+    async def open(self) -> None:
+        """Let hooks know that the session begins; what they say stands before the first prompt."""
+        agent = self.agent
+        for part in self.memory.parts:
+            await agent.caller.gates("InstructionsLoaded", part.facts())
+        facts = {"source": self.source, "model": agent.course.model}
+        around = agent.caller.around
+        if self.hooks.of("SessionStart", facts):
+            self.env_file.offer()
+        gate = await agent.caller.gates("SessionStart", facts)
+        await self.env_file.read(around.cwd, around.env)
+        around.env.update(self.env_file.found)
+        for words in gate.words:
+            agent.emit(Noticed(words))
+        agent.ahead += gate.kept
+
+    async def hear(self, prompt: str | list[Block]) -> Ended:
+        """Take a prompt to its answer; one that begins with a slash may be a command."""
+        return await self.slash.hear(prompt)
 
     async def close(self, reason: str = "other") -> None:
         """End everything that still runs, and let the session's file go."""
@@ -128,6 +155,7 @@ class Started(msgspec.Struct, kw_only=True, eq=False):
             self.confined.close()
         await self.hooks.close()
         await self.servers.close()
+        self.env_file.drop()
         self.agent.talk.recorder.close()
 
 
@@ -163,6 +191,12 @@ class _Making:
         self.notes: list[str] = []
         self.listing = ""
         self.meter: Meter | None = None
+        self.source = "resume" if os.path.exists(work.talk.recorder.path) else "startup"
+        self.commands: tuple[Command, ...] = ()
+        self.skills: tuple[Skill, ...] = ()
+        self.memory = Memory()
+        place = os.path.join(steno_home(options.env), "hook-env", f"{work.id}.sh")
+        self.env_file = EnvFile(place)
         self.settings = load_settings(
             options.cwd, trusted=options.trusted, flags=options.settings, env=options.env
         )
@@ -179,8 +213,9 @@ class _Making:
         self.guard = self._guard()
         self.confined = self._confined()
         self.points = points_of(work, options)
-        hooks = () if self.settings.disable_all_hooks else self.settings.hooks
-        self.hooks = Hooks(hooks, trusted=options.trusted)
+        self.hooks = Hooks(
+            self.settings.hooks, trusted=options.trusted, fitting=self.guard.is_named_by
+        )
         found, notes = find_servers(
             options.cwd,
             self.settings,
@@ -207,7 +242,7 @@ class _Making:
         agents = self._agent_tool(self.people.emit, 0)
         tools = self._toolbox(agents)
         self.servers.start()
-        agent = self._agent(work.talk, tools, around, self._system(), self._model())
+        agent, lending = self._agent(work.talk, tools, around, self._system(), self._model())
         agent.caller.keeping = self.points
         agent.meter.context = work.context
         around.notify = lambda words: agent.inbox.append((words, True))
@@ -223,27 +258,39 @@ class _Making:
             servers=self.servers,
             agents=agents,
             confined=self.confined,
+            slash=Slash(agent, compactor, lending, self.commands, self.skills),
+            source=self.source,
+            memory=self.memory,
+            env_file=self.env_file,
             notes=tuple(self.notes),
         )
 
     # Parts
 
     def _agent(
-        self, talk: Conversation, tools: Toolbox, around: Around, system: list[str], model: str
-    ) -> Agent:
+        self,
+        talk: Conversation,
+        tools: Toolbox,
+        around: Around,
+        system: list[str],
+        model: str,
+        bounds: Bounds = _WHOLE,
+    ) -> tuple[Agent, Lending]:
+        guard = Followed(self.guard, around, self.confined)
+        told = {key: bounds.agent[key] for key in ("agent_id", "agent_type") if bounds.agent}
         caller = Caller(
             tools=tools,
             around=around,
-            guard=Followed(self.guard, around, self.confined),
+            guard=guard,
             emit=self.people.emit,
-            gates=self.hooks.gates(lambda: self._scene(talk.recorder, around)),
-            said=lambda: [each.text for each in take_loaded(around)],
+            gates=self.hooks.gates(lambda: self._scene(around, guard, told)),
+            beside=lambda call: record_fields(around, call),
         )
         if self.people.consent is not None:
             caller.consent = self.people.consent
         around.progress = caller.grow
         # Whatever sub-agents cost is part of what the session costs, and of its limit.
-        meter = Meter(self.options.limits, price=self.price, clock=_clock, above=self.meter)
+        meter = Meter(self.options.limits, price=self.price, clock=time.monotonic, above=self.meter)
         self.meter = self.meter or meter
         if self.confined is not None:
             system = [*system, self.confined.told()]
@@ -255,9 +302,13 @@ class _Making:
             effort=self.effort,
         )
         agent = Agent(self.model, talk, caller, course, meter)
+        agent.bounds = bounds
+        lending = Lending(agent, guard, lambda name: _MODELS.get(name, name))
+        caller.said = lambda: opened_skills(around, lending)
         around.kept["ask_model"] = agent.consult
         around.kept["web_search"] = Searching(agent)
-        return agent
+        around.kept["shell"] = shell_of(caller)
+        return agent, lending
 
     def _guard(self) -> Guard:
         options, permissions = self.options, self.settings.permissions
@@ -296,14 +347,18 @@ class _Making:
         return confined
 
     def _toolbox(self, agents: AgentTool) -> Toolbox:
-        skills, notes = discover_skills(
-            self.options.cwd, trusted=self.options.trusted, env=self.options.env
+        options = self.options
+        found, notes = discover_skills(options.cwd, trusted=options.trusted, env=options.env)
+        self.skills = found
+        self.notes += map(str, notes)
+        self.commands, notes = discover_commands(
+            options.cwd, trusted=options.trusted, env=options.env
         )
         self.notes += map(str, notes)
-        self.listing = listing(skills)
-        tools: list[Tool] = [*file_tools(), *other_tools(), agents, *self.options.extra_tools]
-        if skills:
-            tools.append(SkillTool(skills))
+        self.listing = listing(self.skills, self.commands)
+        tools: list[Tool] = [*file_tools(), *other_tools(), agents, *options.extra_tools]
+        if self.listing:
+            tools.append(SkillTool(self.skills, self.commands))
         return self._offered(tools)
 
     def _agent_tool(self, emit: Callable[[Event], None], depth: int) -> AgentTool:
@@ -326,9 +381,14 @@ class _Making:
         inner = self._around()
         inner.cwd = around.cwd
         tools = self._tools_for(definition, depth)
-        asked = model or ("" if definition.model == "inherit" else definition.model)
+        asked = model or definition.model
         named = _MODELS.get(asked, asked) or self._model()
-        agent = self._agent(Conversation(recorder), tools, inner, [definition.prompt], named)
+        bounds = Bounds(
+            agent={"agent_id": agent_id, "agent_type": kind, "agent_transcript_path": path}
+        )
+        agent, _ = self._agent(
+            Conversation(recorder), tools, inner, [definition.prompt], named, bounds
+        )
         agent.caller.keeping = WithinKeeping(self.points)
         inner.notify = lambda words: agent.inbox.append((words, True))
         return agent
@@ -366,17 +426,19 @@ class _Making:
 
     def _environment(self) -> dict[str, str]:
         """Return what programs see: without the key, which is nobody's business."""
-        env = {**self.options.env, **self.settings.env}
+        env = {**self.options.env, **self.settings.env, **self.env_file.found}
         return {name: value for name, value in env.items() if name not in SECRETS}
 
-    def _scene(self, recorder: Recorder, around: Around) -> Scene:
+    def _scene(self, around: Around, guard: Followed, agent: dict[str, str]) -> Scene:
         return Scene(
             session_id=self.work.id,
-            transcript_path=recorder.path,
+            transcript_path=self.work.talk.recorder.path,
             cwd=around.cwd,
             project=self.options.cwd,
-            permission_mode=self.guard.mode,
+            permission_mode=guard.mode,
             env=self._environment(),
+            env_file=self.env_file.path,
+            agent=agent,
         )
 
     def _model(self) -> str:
@@ -386,6 +448,7 @@ class _Making:
     def _system(self) -> list[str]:
         options = self.options
         memory = load_memory(options.cwd, trusted=options.trusted, env=options.env)
+        self.memory = memory
         self.notes += map(str, memory.notes)
         styles, notes = discover_styles(options.cwd, trusted=options.trusted, env=options.env)
         self.notes += map(str, notes)
@@ -395,9 +458,3 @@ class _Making:
         base = BASE if style is None or style.keeps_coding else ""
         words = style.prompt if style is not None else ""
         return [options.system or base, words, self.listing, memory.text, options.more_system]
-
-
-def _clock() -> float:
-    import time
-
-    return time.monotonic()

@@ -146,7 +146,7 @@ def _names_time(text: str) -> bool:
 def _prices(asked: Asked) -> Prices:
     from steno.report.price_file import chosen_prices
 
-    return chosen_prices(asked.prices)
+    return chosen_prices(asked.prices or "")
 
 
 def _report(asked: Asked, wanted: Wanted, prices: Prices, problems: "list[Problem]") -> Report:

@@ -93,13 +93,20 @@ class Composer:
         return records
 
     def result(
-        self, call_id: str, content: Any, *, is_error: bool = False, detail: Any = None
+        self,
+        call_id: str,
+        content: Any,
+        *,
+        is_error: bool = False,
+        detail: Any = None,
+        **more: Any,
     ) -> dict[str, Any]:
         """Return a tool's result; `detail` is what the client itself keeps of it."""
         block: dict[str, Any] = {"tool_use_id": call_id, "type": "tool_result", "content": content}
         if is_error:
             block["is_error"] = True
         extra: dict[str, Any] = {} if detail is None else {"toolUseResult": detail}
+        extra.update(more)
         if call_id in self._calls:
             extra["sourceToolAssistantUUID"] = self._calls[call_id]
         return self._link("user", message={"role": "user", "content": [block]}, **extra)
@@ -122,6 +129,22 @@ class Composer:
         """Return a note of the client's own: a failed request, how long a turn took."""
         return self._link("system", subtype=subtype, **fields)
 
+    def attachment(
+        self, body: dict[str, Any], *, words: str = "", role: str = "system", beside: str = ""
+    ) -> dict[str, Any]:
+        """Return what was done around the conversation; `words` is what the model reads of it.
+
+        With `beside` it hangs on that call, and nothing will hang on it.
+        """
+        rendered = {"rendered": [{"content": words}], "renderedRole": role} if words else {}
+        leaf, aside = self.leaf, beside in self._calls
+        if aside:
+            self.leaf = self._calls[beside]
+        record = self._link("attachment", attachment=body, **rendered)
+        if aside:
+            self.leaf = leaf
+        return record
+
     def failure(self, words: str, *, status: int = 0) -> dict[str, Any]:
         """Return what stands in place of an answer that never came; it is not sent back."""
         message = {
@@ -141,7 +164,7 @@ class Composer:
         """Return the record that says where the session stands; written after every turn."""
         return {
             "type": "last-prompt",
-            "lastPrompt": last_prompt,
+            **({"lastPrompt": last_prompt} if last_prompt else {}),
             "leafUuid": self.leaf,
             "sessionId": self.place.session_id,
         }

@@ -96,6 +96,13 @@ class Guard:
         )
         return Guard(rules, self.mode, self.cwd, self.folders, self._only)
 
+    def is_named_by(self, rule: str, tool: str, given: dict[str, Any]) -> bool:
+        """Whether a rule names a call, or something that it runs."""
+        layer = Layer(deny=(rule,))
+        rules = gather([layer], root=self.cwd, cwd=self.cwd, home=home_dir())
+        alone = Guard(rules, "default", self.cwd, self.folders, self._only)
+        return alone.judge(tool, given, cwd=self.cwd).verdict == "deny"
+
     # Tools
 
     def says(self, tool: str, given: dict[str, Any], cwd: str) -> Decision:

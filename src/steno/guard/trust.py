@@ -5,6 +5,7 @@ they may do more, but never say where requests and keys go, or which programs ar
 """
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -17,11 +18,21 @@ from steno.store.clock import now
 from steno.store.kept import keep, kept
 from steno.store.places import home_dir
 
-__all__ = ["Effect", "Source", "effect_of", "forget", "is_trusted", "trust", "trusted_folders"]
+__all__ = [
+    "FROM_PROJECT",
+    "Effect",
+    "Source",
+    "effect_of",
+    "forget",
+    "is_trusted",
+    "trust",
+    "trusted_folders",
+]
 
 _FILE: Final = "trust.json"
 Source: TypeAlias = Literal["managed", "flags", "user", "project", "local"]
-_FROM_PROJECT: Final = frozenset({"project", "local"})
+FROM_PROJECT: Final[frozenset[Source]] = frozenset({"project", "local"})
+"""The sources that whoever wrote the project has a say in."""
 _NARROWING: Final = frozenset({"deny", "ask"})
 # These run something, or say who is talked to with which key: never a project's business.
 _NEVER: Final = names(
@@ -31,9 +42,13 @@ _NEVER: Final = names(
     " allowManagedHooksOnly proxyAuthHelper"
 )
 _NEVER_PERMITTED: Final = frozenset(
-    {"additionalDirectories", "skipDangerousModePermissionPrompt", "disableBypassPermissionsMode"}
+    {"additionalDirectories", "skipDangerousModePermissionPrompt", "defaultMode"}
 )
-_MODES: Final = frozenset({"default", "plan"})
+# Values with which a project may only forbid something.
+_NARROW_VALUES: Final = {
+    "defaultMode": frozenset({"default", "plan"}),
+    "disableBypassPermissionsMode": frozenset({"disable"}),
+}
 # Variables with which a project would choose programs, keys, hosts or folders of ours.
 _VARIABLES: Final = (
     *("ANTHROPIC_", "CLAUDE_", "STENO_", "AWS_", "GOOGLE_", "VERTEX_", "LD_", "DYLD_", "GIT_"),
@@ -42,6 +57,8 @@ _VARIABLES: Final = (
     *("NPM_CONFIG", "XDG_", "PROMPT_COMMAND", "SHELLOPTS", "BASHOPTS", "LESSOPEN", "LESSCLOSE"),
     *("SSH_", "GCONV_PATH", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA", "RUSTC", "CARGO_"),
 )
+# A model's name is a choice, not a place or a key.
+_CHOICES: Final = re.compile(r"ANTHROPIC_(DEFAULT_\w+_|SMALL_FAST_)?MODEL")
 _EXACT: Final = names(
     "PATH HOME USERPROFILE SHELL IFS ENV PS4 EDITOR VISUAL PAGER MANPAGER BROWSER TMPDIR TMP TEMP"
     " CDPATH LESS RIPGREP_CONFIG_PATH HOSTALIASES"
@@ -116,7 +133,7 @@ def _holds_home(place: Place) -> bool:
 
 def effect_of(settings: Mapping[str, Any], source: Source, *, trusted: bool) -> Effect:
     """Return what of a settings file takes effect, by where it lies and whether that is trusted."""
-    if source not in _FROM_PROJECT:
+    if source not in FROM_PROJECT:
         return Effect(dict(settings))
     taken: dict[str, Any] = {}
     held: list[str] = []
@@ -137,12 +154,12 @@ def effect_of(settings: Mapping[str, Any], source: Source, *, trusted: bool) -> 
 def _permissions(value: object, held: list[str], *, trusted: bool) -> dict[str, Any]:
     taken: dict[str, Any] = {}
     for key, item in _object(value).items():
-        narrow = key in _NARROWING or (key == "defaultMode" and item in _MODES)
-        if (
-            narrow
-            or (trusted and key not in {*_NEVER_PERMITTED, "defaultMode"})
-            or (trusted and key == "defaultMode" and item == "acceptEdits")
-        ):
+        narrow = key in _NARROWING or (
+            isinstance(item, str) and item in _NARROW_VALUES.get(key, ())
+        )
+        # Whoever trusts a folder has not thereby agreed that it may lift all limits.
+        edits = key == "defaultMode" and item == "acceptEdits"
+        if narrow or (trusted and (edits or key not in _NEVER_PERMITTED)):
             taken[key] = item
         else:
             held.append(f"permissions.{key}")
@@ -153,7 +170,8 @@ def _variables(value: object, held: list[str]) -> dict[str, Any]:
     taken: dict[str, Any] = {}
     for name, item in _object(value).items():
         upper = name.upper()
-        if upper in _EXACT or upper.startswith(_VARIABLES):
+        guarded = upper in _EXACT or upper.startswith(_VARIABLES) or upper.endswith("_CA_BUNDLE")
+        if guarded and not _CHOICES.fullmatch(upper):
             held.append(f"env.{name}")
         else:
             taken[name] = item

@@ -11,6 +11,7 @@ from steno.session.transcript import Transcript
 __all__ = [
     "Blocks",
     "Entry",
+    "Origin",
     "entries_of",
     "has_results",
     "only_thinking",

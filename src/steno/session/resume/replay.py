@@ -14,7 +14,14 @@ from steno.session.resume.segments import since_compaction
 from steno.session.resume.walk import Loaded, take_in, walk
 from steno.session.transcript import Transcript
 
-__all__ = ["ApiMessage", "as_resumed", "resumed_chain", "resumed_leaf", "valid_messages"]
+__all__ = [
+    "ApiMessage",
+    "as_resumed",
+    "joined_users",
+    "resumed_chain",
+    "resumed_leaf",
+    "valid_messages",
+]
 
 ApiMessage = dict[str, Any]
 
@@ -95,6 +102,14 @@ def _speaks(node: Node) -> bool:
 def resumed_leaf(transcript: Transcript, client: Client = LATEST) -> Node | None:
     """Return the record the client would hang the next prompt on."""
     return choose_leaf(take_in(transcript, client), client)
+
+
+def joined_users(entries: Iterable[Entry], client: Client) -> list[Entry]:
+    """Return what users said since an answer as the client joins it; mostly that is one message."""
+    placed = _place_reminders(
+        Entry(e.role, list(e.blocks), kind=e.kind, error=e.error) for e in entries
+    )
+    return _join_users([entry for entry in placed if not entry.error], client)
 
 
 def _place_reminders(entries: Iterable[Entry]) -> list[Entry]:

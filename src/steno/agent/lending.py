@@ -1,0 +1,95 @@
+"""What a command or a skill is lent for the rest of a turn: tools to use unasked, another model."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from steno.agent.confined import Confined
+from steno.agent.loop import Agent
+from steno.agent.said import Companion, permissions
+from steno.agent.skills import take_loaded
+from steno.guard.decision import MODES, Decision, Mode
+from steno.guard.judge import Guard
+from steno.tools.base import Around
+
+__all__ = ["Followed", "Lending", "opened_skills"]
+
+
+class Followed:
+    """A guard that follows the mode that tools for planning ask for, what is lent, the sandbox."""
+
+    def __init__(self, guard: Guard, around: Around, confined: Confined | None = None) -> None:
+        self._confined = confined
+        self._own: Guard = guard
+        self._guard: Guard = guard
+        self._around = around
+        self._lent: tuple[str, ...] = ()
+
+    @property
+    def mode(self) -> Mode:
+        """The mode it is in now."""
+        wanted: Any = self._around.kept.get("mode")
+        return wanted if wanted in MODES else self._own.mode
+
+    def lend(self, rules: tuple[str, ...]) -> None:
+        """Allow more for a while; rules that deny or ask still stand."""
+        self._lent = (*self._lent, *rules)
+        self._guard = self._own.with_rules(*self._lent) if self._lent else self._own
+
+    def take_back(self) -> None:
+        """Allow no more than before."""
+        self._lent = ()
+        self._guard = self._own
+
+    def judge(self, tool: str, given: dict[str, Any], /, *, cwd: str) -> Decision:
+        """Say whether a call may be made."""
+        if self.mode != self._guard.mode:
+            self._own = self._own.with_mode(self.mode)
+            self._guard = self._guard.with_mode(self.mode)
+        said = self._guard.judge(tool, given, cwd=cwd)
+        if self._confined is None:
+            return said
+        return self._confined.allows(tool, given, said, self.mode)
+
+
+class Lending:
+    """Lends to an agent, until its turn is over."""
+
+    def __init__(self, agent: Agent, guard: Followed, named: Callable[[str], str]) -> None:
+        self._agent = agent
+        self._guard = guard
+        self._named = named
+        self._model = ""
+        agent.caller.over = self.over
+
+    def lend(self, allowed: tuple[str, ...], model: str = "") -> None:
+        """Let tools be used unasked, and another model be asked."""
+        self._guard.lend(allowed)
+        agent, wanted = self._agent, self._named(model)
+        if wanted:
+            self._model = self._model or agent.course.model
+            agent.course = msgspec.structs.replace(agent.course, model=wanted)
+
+    def over(self) -> None:
+        """Take everything back."""
+        self._guard.take_back()
+        if self._model:
+            agent, model = self._agent, self._model
+            agent.course = msgspec.structs.replace(agent.course, model=model)
+            self._model = ""
+
+
+def opened_skills(around: Around, lending: Lending) -> list[Companion]:
+    """Return the skills that calls have opened; what each may use it may use from now on."""
+    opened = take_loaded(around)
+    for each in opened:
+        lending.lend(each.allowed_tools, each.model)
+    return [
+        Companion(
+            text=each.text,
+            fields={"sourceToolUseID": each.call},
+            kept=(permissions(each.allowed_tools),),
+        )
+        for each in opened
+    ]

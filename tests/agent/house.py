@@ -1,0 +1,180 @@
+"""A house for agents: a user's folder and a project's on disk, everything put together by `run`."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from steno.agent.events import Ended, Event
+from steno.agent.headless import Printer
+from steno.agent.run import run
+from steno.agent.sessions import Work, go_on, new
+from steno.agent.start import Options, People, Started, start
+from steno.check.checkup import check
+from steno.format.source import BytesSource
+from steno.model.client import Api
+from steno.model.endpoint import Endpoint
+from steno.model.server.app import Server
+from steno.model.server.script import Script
+from steno.model.wire import Block
+from steno.session.resume.replay import valid_messages
+from steno.session.transcript import load
+
+if TYPE_CHECKING:
+    from steno.agent.calls import Consent
+
+__all__ = ["House"]
+
+MODEL = "claude-opus-4-5-20251101"
+
+
+class House:
+    """A machine with a user, a project, hooks that are scripts on disk, and a scripted model."""
+
+    def __init__(
+        self, folder: Path, script: Script | None = None, *, trusted: bool = True, **settings: Any
+    ) -> None:
+        self.project = folder / "project"
+        self.config = folder / "config"
+        self.scripts = folder / "scripts"
+        for each in (self.project, self.config, self.scripts):
+            each.mkdir()
+        self.script = script if script is not None else Script()
+        self.server = Server(self.script, **settings)
+        self.settings: dict[str, Any] = {}
+        self.lines: list[dict[str, Any]] = []
+        self.events: list[Event] = []
+        self.consent: Consent | None = None
+        self.options = Options(
+            cwd=str(self.project),
+            config=str(self.config),
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(folder),
+                "CLAUDE_CONFIG_DIR": str(self.config),
+                "STENO_HOME": str(folder / "steno"),
+            },
+            trusted=trusted,
+            model=MODEL,
+            max_tokens=1000,
+        )
+        self.work: Work = new(self.options.config, self.options.cwd)
+
+    # What is on disk
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file of the project, or with `~/` one of the user's."""
+        path = self.config / name[2:] if name.startswith("~/") else self.project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+        return path
+
+    def hook(self, event: str, body: str = "", *, matcher: str = "", **more: Any) -> None:
+        """Put a script on the disk that writes down what it is told, and let it hear an event."""
+        events: dict[str, list[Any]] = self.settings.setdefault("hooks", {})
+        script = self.scripts / f"{event}-{len(events.get(event, ()))}.sh"
+        log = self.scripts / f"{event}.log"
+        script.write_text(f"#!/bin/sh\ncat >> '{log}'\n{body}\n", "utf-8")
+        script.chmod(0o700)
+        entry = {"type": "command", "command": str(script), **more}
+        events.setdefault(event, []).append({"matcher": matcher, "hooks": [entry]})
+        self.write("~/settings.json", json.dumps(self.settings))
+
+    def told(self, event: str) -> list[dict[str, Any]]:
+        """Return what the hooks of an event were told, each time."""
+        log = self.scripts / f"{event}.log"
+        return (
+            [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+            if log.exists()
+            else []
+        )
+
+    # What happens
+
+    def say(self, *prompts: str | list[Block]) -> int:
+        """Let `steno chat -p` take these prompts; return its exit code."""
+
+        async def given() -> AsyncIterator[str | list[Block]]:
+            for prompt in prompts:
+                yield prompt
+
+        def take(line: str | dict[str, Any]) -> None:
+            assert isinstance(line, dict)
+            self.lines.append(line)
+
+        async def together() -> int:
+            async with self.server, self._api() as api:
+                printer = Printer("stream-json", self.work.id, take)
+                return await run(
+                    self.options, self.work, api, given(), printer, price=lambda _m, _u: 1000
+                )
+
+        return asyncio.run(together())
+
+    def talk(self, *prompts: str) -> list[Ended]:
+        """Let prompts be heard where somebody is there to be asked."""
+
+        async def together() -> list[Ended]:
+            async with self.server, self._api() as api:
+                started = self._started(api)
+                await started.open()
+                ended = [await started.hear(prompt) for prompt in prompts]
+                await started.close()
+                return ended
+
+        return asyncio.run(together())
+
+    def _started(self, api: Api) -> Started:
+        people = People(emit=self.events.append, consent=self.consent)
+        return start(self.options, self.work, api, people, lambda _model, _usage: 1000)
+
+    def _api(self) -> Api:
+        async def pause(_seconds: float) -> None:
+            pass
+
+        endpoint = Endpoint(self.server.url, api_key="canary-key")
+        return Api(endpoint, sleep=pause, random=lambda: 0.5)
+
+    def resume(self) -> None:
+        """Go on with the session as a new process would."""
+        self.work.talk.recorder.close()
+        self.work = go_on(str(self.path), self.options.cwd)
+
+    # What is there then
+
+    @property
+    def path(self) -> Path:
+        return Path(self.work.talk.recorder.path)
+
+    def files(self) -> list[Path]:
+        """Return the session files of the project, oldest first."""
+        found = (self.config / "projects").glob("*/*.jsonl")
+        return sorted(found, key=lambda path: path.stat().st_mtime_ns)
+
+    def records(self, path: Path | None = None) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (path or self.path).read_bytes().splitlines()]
+
+    def attached(self, kind: str, path: Path | None = None) -> list[dict[str, Any]]:
+        """Return the records of attachments of a kind."""
+        return [
+            each for each in self.records(path) if each.get("attachment", {}).get("type") == kind
+        ]
+
+    def results(self) -> list[str]:
+        return [line["result"] for line in self.lines if line["type"] == "result"]
+
+    def sent(self, request: int = -1) -> list[dict[str, Any]]:
+        return self.server.requests[request].body["messages"]
+
+    def check(self) -> None:
+        """Everything an agent promises about its file, whatever happened."""
+        assert list(self.server.refused) == []
+        data = self.path.read_bytes()
+        evidence = check(BytesSource(data), name=self.path.stem)
+        bad = [each for each in evidence.findings if each.severity != "info"]
+        assert [(each.id, each.message) for each in bad] == []
+        assert valid_messages(load(BytesSource(data))) == self.work.talk.messages()
+        for file in self.config.rglob("*.jsonl"):
+            assert b"canary-key" not in file.read_bytes()

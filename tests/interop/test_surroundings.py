@@ -1,0 +1,142 @@
+"""Sessions with hooks and commands, written by the engine and resumed by the real client.
+
+Run by `make interop`.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from tests.agent.house import House
+from tests.interop.client import LIMIT, Job, resume_all
+from tests.interop.judge import sent
+from tests.notation import notation
+
+from steno.model.server.minds import Failure, tool
+from steno.model.server.script import Script
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(LIMIT)]
+
+NEWEST: Final = "2.1.325"
+EVENTS: Final = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop")
+
+
+def context(event: str) -> str:
+    value = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": f"of {event}"}}
+    return f"echo '{json.dumps(value)}'"
+
+
+def reads(folder: Path) -> House:
+    house = House(folder)
+    for name in "ab":
+        house.write(f"{name}.txt", name)
+    calls = [tool("Read", file_path=str(house.project / f"{name}.txt")) for name in "ab"]
+    house.script.on("go", calls).then("Done.").otherwise("Yes.")
+    return house
+
+
+def hooks_that_speak(folder: Path) -> House:
+    house = reads(folder)
+    for event in EVENTS:
+        house.hook(event, context(event))
+    house.say("go", "and")
+    return house
+
+
+def hooks_that_print(folder: Path) -> House:
+    house = reads(folder)
+    for event in EVENTS:
+        house.hook(event, "echo hi")
+    house.say("go", "and")
+    return house
+
+
+def hooks_that_object(folder: Path) -> House:
+    house = reads(folder)
+    mark = folder / "mark"
+    house.hook("PostToolUse", "echo look again >&2; exit 2")
+    house.hook("Stop", f"[ -e {mark} ] && exit 0; touch {mark}; echo go on >&2; exit 2")
+    house.say("go")
+    return house
+
+
+def hooks_around_a_failure(folder: Path) -> House:
+    bad = Failure(status=401, kind="authentication_error", message="no")
+    house = House(folder, Script().on("two", "Two.").on("one", bad))
+    house.hook("UserPromptSubmit", context("UserPromptSubmit"))
+    house.say("one", "two")
+    return house
+
+
+def a_command(folder: Path) -> House:
+    house = House(folder, Script().otherwise("Yes."))
+    house.write("~/commands/hello.md", "Say hello to $ARGUMENTS.")
+    house.say("/hello you", "/nosuch", "on")
+    return house
+
+
+def a_skill(folder: Path) -> House:
+    house = House(folder, Script().on("Base directory", "Done."))
+    house.write("~/skills/demo/SKILL.md", "---\ndescription: x\n---\nDo it.")
+    house.script.on("go", tool("Skill", skill="demo", args="one"))
+    house.say("go", "/demo two")
+    return house
+
+
+def without_the_model(folder: Path) -> House:
+    house = House(folder, Script().otherwise("Yes."))
+    house.say("one", "/cost", "/context", "two")
+    return house
+
+
+def compacted(folder: Path) -> House:
+    house = House(folder, Script().on("Summarize", "In short.").otherwise("Yes."))
+    house.hook("SessionStart", "echo anew", matcher="compact")
+    house.say("one", "two", "/compact keep it", "three")
+    return house
+
+
+SCENES: Final[tuple[Callable[[Path], House], ...]] = (
+    hooks_that_speak,
+    hooks_that_print,
+    hooks_that_object,
+    hooks_around_a_failure,
+    a_command,
+    a_skill,
+    without_the_model,
+    compacted,
+)
+
+
+def test_the_real_client_sends_what_the_engine_would(tmp_path: Path) -> None:
+    houses: dict[str, House] = {}
+    for scene in SCENES:
+        folder = tmp_path / scene.__name__
+        folder.mkdir()
+        houses[scene.__name__] = scene(folder)
+    answers = resume_all(NEWEST, [Job(house.path.read_bytes()) for house in houses.values()])
+    got = {name: sent(answer) for name, answer in zip(houses, answers, strict=True)}
+    want = {name: ours(house) for name, house in houses.items()}
+    assert got == want
+    for name, answer in zip(houses, answers, strict=True):
+        theirs = reminders(answer.messages or [])
+        assert reminders(houses[name].work.talk.messages()) <= theirs, name
+
+
+def ours(house: House) -> list[str]:
+    """Return what the engine would send, but for reminders that the next prompt takes in."""
+    said = notation(house.work.talk.messages())
+    return said[:-1] if said[-1] == "u:" else said
+
+
+def reminders(messages: list[dict[str, Any]]) -> set[str]:
+    """Return what stands in messages for the model to be reminded of."""
+    return {
+        str(block["text"]).strip()
+        for message in messages
+        if isinstance(message["content"], list)
+        for block in message["content"]
+        if str(block.get("text", "")).startswith("<system-reminder>")
+    }
