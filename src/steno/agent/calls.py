@@ -9,13 +9,14 @@ import msgspec
 from steno.agent.events import Event, Refused, ToolGrew, ToolStarted
 from steno.agent.gates import Gate, Gates, open_gates
 from steno.agent.keeping import Keeping, NoKeeping
+from steno.agent.rules_kept import Kept
 from steno.agent.toolbox import Toolbox, input_flaw
 from steno.errors import StenoError
 from steno.guard.decision import Decision
 from steno.model.wire import Block
 from steno.tools.base import Around, Outcome, Tool
 
-__all__ = ["Caller", "Consent", "Judge", "Permission", "grouped"]
+__all__ = ["Caller", "Consent", "Judge", "Learn", "Permission", "grouped"]
 
 _SHOWN: Final = 200
 _NOBODY: Final = "Nobody is there to ask, so it was not done."
@@ -29,8 +30,14 @@ class Permission(msgspec.Struct, frozen=True):
     """What to tell the model when it is not."""
     given: dict[str, Any] | None = None
     """Another input for the call."""
+    rules: tuple[str, ...] = ()
+    """Rules that allow its like from now on: of the decision's offers, or the user's own."""
+    kept: Kept = "session"
+    """Where they are kept; without rules it is allowed this once."""
 
 
+Learn: TypeAlias = Callable[[tuple[str, ...], Kept], None]
+"""Takes up rules that the user has granted, and keeps them where they said."""
 Consent: TypeAlias = Callable[[Block, Decision], Awaitable[Permission]]
 
 
@@ -55,6 +62,7 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
     emit: Callable[[Event], None]
     gates: Gates = open_gates
     consent: Consent = _nobody
+    learn: Learn = lambda _rules, _kept: None
     keeping: Keeping = msgspec.field(default_factory=NoKeeping)
     said: Callable[[], list[str]] = list
     """What calls have left for the model to read behind their results."""
@@ -76,7 +84,10 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
         if not permission.granted:
             return _error(permission.words), gate
         given = permission.given if permission.given is not None else given
-        outcome = await self._run(tool, {**call, "input": given})
+        try:
+            outcome = await self._run(tool, {**call, "input": given})
+        finally:
+            self.around.judged.pop(str(call.get("id")), None)
         facts = {**facts, "tool_input": given, "tool_response": outcome.detail or outcome.content}
         after = await self.gates("PostToolUse", facts)
         return outcome, msgspec.structs.replace(after, context=(*gate.context, *after.context))
@@ -86,29 +97,52 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
         self.emit(ToolGrew(call, text))
 
     async def _permitted(self, call: Block, gate: Gate) -> Permission:
-        decision = self.guard.judge(str(call["name"]), call["input"], cwd=self.around.cwd)
-        if gate.blocked or gate.verdict == "deny":
-            decision = Decision("deny", gate.reason or "A hook refused it.")
-        elif gate.verdict == "ask" and decision.verdict == "allow":
-            decision = Decision("ask", gate.reason or "A hook wants it asked about.")
-        elif gate.verdict == "allow" and decision.verdict == "ask":
-            decision = Decision("allow", gate.reason or "A hook allowed it.")
-        if decision.verdict == "allow":
-            return Permission(granted=True)
+        decision = self._decided(call, gate)
+        permission = Permission(granted=decision.verdict == "allow")
         if decision.verdict == "ask":
-            permission = await self._consent(call, decision)
-            if permission.granted:
-                return permission
+            permission, decision = await self._consent(call, gate)
+        if permission.granted:
+            # What is opened now must be what was judged, wherever its path leads by then.
+            self.around.judged[str(call.get("id"))] = decision.paths
+            return permission
+        if decision.verdict != "deny":
             decision = Decision("deny", permission.words or decision.reason)
         self.emit(Refused(call, decision))
         return Permission(granted=False, words=decision.reason)
 
-    async def _consent(self, call: Block, decision: Decision) -> Permission:
-        """Ask the user, one thing at a time."""
+    def _decided(self, call: Block, gate: Gate) -> Decision:
+        """Return what the guard says, and those who stepped in; a deny of either stands."""
+        decision = self.guard.judge(str(call["name"]), call["input"], cwd=self.around.cwd)
+        if gate.blocked or gate.verdict == "deny":
+            decision = Decision("deny", gate.reason or "A hook refused it.")
+        elif gate.verdict == "ask" and decision.verdict == "allow":
+            reason = gate.reason or "A hook wants it asked about."
+            decision = Decision("ask", reason, paths=decision.paths)
+        elif gate.verdict == "allow" and decision.verdict == "ask":
+            reason = gate.reason or "A hook allowed it."
+            decision = Decision("allow", reason, paths=decision.paths)
+        return decision
+
+    async def _consent(self, call: Block, gate: Gate) -> tuple[Permission, Decision]:
+        """Ask the user, one thing at a time; return what they said, and what was decided on it."""
         if self._asking is None:
             self._asking = asyncio.Lock()
         async with self._asking:
-            return await self.consent(call, decision)
+            # What was granted while others were asked about may allow this as well.
+            decision = self._decided(call, gate)
+            if decision.verdict != "ask":
+                return Permission(granted=decision.verdict == "allow"), decision
+            permission = await self.consent(call, decision)
+            if not permission.granted:
+                return permission, decision
+            if permission.given is not None:
+                # Nobody was asked about what a rule forbids.
+                decision = self._decided({**call, "input": permission.given}, gate)
+                if decision.verdict == "deny":
+                    return Permission(granted=False), decision
+            if permission.rules:
+                self.learn(permission.rules, permission.kept)
+            return permission, decision
 
     async def _run(self, tool: Tool, call: Block) -> Outcome:
         self.emit(ToolStarted(call))

@@ -21,19 +21,20 @@ from steno.agent.memory import load_memory
 from steno.agent.meter import Limits, Meter, Price
 from steno.agent.prompt import BASE, system_prompt
 from steno.agent.recorder import Recorder
+from steno.agent.rules_kept import Granted, Kept
 from steno.agent.sessions import Work
 from steno.agent.settings import Settings, load_settings
 from steno.agent.skills import SkillTool, discover_skills, listing, take_loaded
 from steno.agent.styles import discover_styles, pick_style
 from steno.agent.subagents import AgentTool, Kind
 from steno.agent.toolbox import Toolbox
-from steno.errors import BadRequest
+from steno.errors import BadRequest, StenoError
 from steno.format.paths import plan_path
 from steno.guard.decision import MODES, Decision, Mode
 from steno.guard.judge import Guard
 from steno.guard.rules import Layer, gather
 from steno.session.transcript import load
-from steno.store.places import home_dir, steno_home
+from steno.store.places import steno_home
 from steno.store.read import FileSource
 from steno.tools import shells
 from steno.tools.base import Around, Ask, Tool
@@ -140,15 +141,20 @@ def points_of(work: Work, options: Options) -> Checkpoints:
 class Followed:
     """A guard that follows the mode which the tools for planning ask for."""
 
-    def __init__(self, guard: Guard, around: Around) -> None:
+    def __init__(self, guard: Guard, around: Around, granted: Granted | None = None) -> None:
         self._guard = guard
         self._around = around
+        self._granted = granted
+        self._taken: tuple[str, ...] = ()
 
     def judge(self, tool: str, given: dict[str, Any], /, *, cwd: str) -> Decision:
         """Say whether a call may be made."""
         wanted = self._around.kept.get("mode")
         if wanted in MODES and wanted != self._guard.mode:
             self._guard = self._guard.with_mode(wanted)
+        if self._granted is not None and self._granted.rules != self._taken:
+            self._taken = self._granted.rules
+            self._guard = self._guard.with_rules(*self._taken)
         return self._guard.judge(tool, given, cwd=cwd)
 
 
@@ -171,6 +177,7 @@ class _Making:
         )
         self.notes += map(str, self.settings.notes)
         self.guard = self._guard()
+        self.granted = Granted(options.cwd, options.env)
         self.points = points_of(work, options)
         hooks = () if self.settings.disable_all_hooks else self.settings.hooks
         self.hooks = Hooks(hooks, trusted=options.trusted)
@@ -226,13 +233,14 @@ class _Making:
         caller = Caller(
             tools=tools,
             around=around,
-            guard=Followed(self.guard, around),
+            guard=Followed(self.guard, around, self.granted),
             emit=self.people.emit,
             gates=self.hooks.gates(lambda: self._scene(talk.recorder, around)),
             said=lambda: [each.text for each in take_loaded(around)],
         )
         if self.people.consent is not None:
             caller.consent = self.people.consent
+        caller.learn = self._learn
         around.progress = caller.grow
         # Whatever sub-agents cost is part of what the session costs, and of its limit.
         meter = Meter(self.options.limits, price=self.price, clock=_clock, above=self.meter)
@@ -245,6 +253,13 @@ class _Making:
         agent = Agent(self.model, talk, caller, course, meter)
         around.kept["ask_model"] = agent.consult
         return agent
+
+    def _learn(self, rules: tuple[str, ...], kept: Kept) -> None:
+        """Take up what the user has granted; that it cannot be kept does not take it back."""
+        try:
+            self.granted.learn(rules, kept)
+        except StenoError as error:
+            self.people.emit(Noticed(str(error), "warning"))
 
     def _guard(self) -> Guard:
         options, permissions = self.options, self.settings.permissions
@@ -261,12 +276,12 @@ class _Making:
                 deny=tuple(rule.text for rule in permissions.deny),
             ),
         ]
-        home = home_dir(options.env)
+        home = self._environment().get("HOME", "")
         rules = gather(layers, root=options.cwd, cwd=options.cwd, home=home)
         more = (*options.folders, *(rule.text for rule in permissions.directories))
         folders = (options.cwd, *(os.path.join(options.cwd, os.path.expanduser(f)) for f in more))
         chosen: Mode = mode
-        return Guard(rules, chosen, options.cwd, folders)
+        return Guard(rules, chosen, options.cwd, folders, home=home)
 
     def _toolbox(self, agents: AgentTool) -> Toolbox:
         skills, notes = discover_skills(
@@ -329,6 +344,8 @@ class _Making:
             env=self._environment(),
             ask=self.people.ask,
             before_change=self.points.before_change,
+            folders=self.guard.folders,
+            shown_in=self.guard.shown_in,
         )
         around.kept["tasks_folder"] = os.path.join(self.options.config, "tasks", session)
         around.kept["plan_file"] = os.path.join(self.options.config, plan_path(session))
