@@ -5,36 +5,19 @@ hooks run one layer after the other. What a project can never set is where reque
 which key. A file that is no JSON is a note, and its layer is empty.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from steno.agent.around_files import Note, object_in, parse_json, strings
 from steno.agent.hook_settings import Hook, hooks_of
 from steno.agent.settings_layers import LAYERS, MANAGED, OF_PROJECT, Layer, Source, read_sources
+from steno.guard.trust import effect_of
 
 __all__ = ["Permissions", "Rule", "Settings", "load_settings", "merge"]
 
 T = TypeVar("T")
-# Where requests go, with which key, through whom, and whom that key's owner believes.
-_GUARDED_ENV: Final = re.compile(
-    r"ANTHROPIC_.*|CLAUDE_CONFIG_DIR|CLAUDE_CODE_(USE|SKIP|API|OAUTH).*|STENO_.*|HOME"
-    r"|(HTTPS?|ALL|NO)_PROXY|NODE_EXTRA_CA_CERTS|NODE_TLS_.*|SSL_CERT_(FILE|DIR)|.*_CA_BUNDLE",
-    re.IGNORECASE,
-)
-# A model's name is a choice, not a place or a key.
-_HARMLESS_ENV: Final = re.compile(r"ANTHROPIC_(DEFAULT_\w+_|SMALL_FAST_)?MODEL", re.IGNORECASE)
-_GUARDED_KEYS: Final = frozenset(
-    {
-        "apiKeyHelper",
-        "awsAuthRefresh",
-        "awsCredentialExport",
-        "otelHeadersHelper",
-        "proxyAuthHelper",
-    }
-)
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -99,14 +82,18 @@ def load_settings(
 
 
 def merge(sources: Iterable[Source], *, trusted: bool, notes: tuple[Note, ...] = ()) -> Settings:
-    """Lay the layers over each other; those of a project that is not trusted are left out."""
+    """Lay the layers over each other; those of a project that is not trusted only forbid."""
     said = list(notes)
     layers: list[tuple[Source, dict[str, Any]]] = []
     for source in sorted(sources, key=lambda source: LAYERS.index(source.layer)):
+        top = parse_json(source.text, source.path, said)
+        effect = effect_of(top, source.layer, trusted=trusted)
         if source.layer in OF_PROJECT and not trusted:
             said.append(Note(source.path, "left out: the folder is not trusted"))
-            continue
-        layers.append((source, parse_json(source.text, source.path, said)))
+        else:
+            words = "is left out: a project cannot set it"
+            said.extend(Note(source.path, f"`{name}` {words}") for name in effect.held)
+        layers.append((source, effect.settings))
     return _Merge(layers, said).settings()
 
 
@@ -114,19 +101,10 @@ class _Merge:
     """Picks every value out of the layers, the highest first."""
 
     def __init__(self, layers: list[tuple[Source, dict[str, Any]]], notes: list[Note]) -> None:
-        self.layers = [(source, self._cleaned(source, top, notes)) for source, top in layers]
+        self.layers = layers
         self.notes = notes
         self.origin: dict[str, Layer] = {}
         self.known: set[str] = {"permissions", "env", "hooks", "mcpServers", "$schema"}
-
-    def _cleaned(self, source: Source, top: dict[str, Any], notes: list[Note]) -> dict[str, Any]:
-        if source.layer not in OF_PROJECT:
-            return top
-        notes.extend(
-            Note(source.path, f"`{key}` is left out: a project cannot set it")
-            for key in sorted(_GUARDED_KEYS & top.keys())
-        )
-        return {key: value for key, value in top.items() if key not in _GUARDED_KEYS}
 
     def settings(self) -> Settings:
         return Settings(
@@ -211,11 +189,6 @@ class _Merge:
             mode = object_in(top, "permissions").get("defaultMode")
             if not isinstance(mode, str):
                 continue
-            # Whoever clones a repository has not thereby agreed that it may do everything.
-            if mode == "bypassPermissions" and source.layer in OF_PROJECT:
-                words = "`permissions.defaultMode` is left out: a project cannot lift all limits"
-                self.notes.append(Note(source.path, words))
-                continue
             self.origin["permissions.defaultMode"] = source.layer
             return mode
         return ""
@@ -224,10 +197,7 @@ class _Merge:
         env: dict[str, str] = {}
         for source, top in self.layers:
             for name, value in object_in(top, "env").items():
-                if source.layer in OF_PROJECT and _guarded(name):
-                    words = f"`env.{name}` is left out: a project cannot set it"
-                    self.notes.append(Note(source.path, words))
-                elif name not in env and not isinstance(value, dict | list) and value is not None:
+                if name not in env and not isinstance(value, dict | list) and value is not None:
                     env[name] = _as_env(value)
                     self.origin[f"env.{name}"] = source.layer
         return env
@@ -263,10 +233,6 @@ class _Merge:
                 other[key] = top[key]
                 self.origin[key] = source.layer
         return other
-
-
-def _guarded(name: str) -> bool:
-    return bool(_GUARDED_ENV.fullmatch(name)) and not _HARMLESS_ENV.fullmatch(name)
 
 
 def _as_env(value: object) -> str:

@@ -5,6 +5,7 @@ they may do more, but never say where requests and keys go, or which programs ar
 """
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
 
@@ -22,17 +23,20 @@ __all__ = ["Effect", "Source", "effect_of", "forget", "is_trusted", "trust", "tr
 _FILE: Final = "trust.json"
 Source: TypeAlias = Literal["managed", "flags", "user", "project", "local"]
 _FROM_PROJECT: Final = frozenset({"project", "local"})
-_NARROWING: Final = frozenset({"deny", "ask"})
+_NARROWING: Final = frozenset({"deny", "ask", "disableBypassPermissionsMode"})
 # These run something, or say who is talked to with which key: never a project's business.
 _NEVER: Final = names(
     "apiKeyHelper awsAuthRefresh awsCredentialExport gcpAuthRefresh otelHeadersHelper"
     " forceLoginMethod forceLoginOrgUUID skipDangerousModePermissionPrompt"
-    " enableAllProjectMcpServers enabledMcpjsonServers autoMemoryDirectory"
+    " autoMemoryDirectory"
     " allowManagedHooksOnly proxyAuthHelper"
 )
-_NEVER_PERMITTED: Final = frozenset(
-    {"additionalDirectories", "skipDangerousModePermissionPrompt", "disableBypassPermissionsMode"}
+# A project does not agree to its own servers, nor to more folders than its own; where the user
+# has, it stands in their own file.
+_NEVER_SHARED: Final = names(
+    "enableAllProjectMcpServers enabledMcpjsonServers additionalDirectories"
 )
+_NEVER_PERMITTED: Final = frozenset({"skipDangerousModePermissionPrompt"})
 _MODES: Final = frozenset({"default", "plan"})
 # Variables with which a project would choose programs, keys, hosts or folders of ours.
 _VARIABLES: Final = (
@@ -46,6 +50,10 @@ _EXACT: Final = names(
     "PATH HOME USERPROFILE SHELL IFS ENV PS4 EDITOR VISUAL PAGER MANPAGER BROWSER TMPDIR TMP TEMP"
     " CDPATH LESS RIPGREP_CONFIG_PATH HOSTALIASES"
 )
+
+
+# A model's name is a choice, not a place or a key.
+_CHOICE: Final = re.compile(r"ANTHROPIC_(DEFAULT_\w+_|SMALL_FAST_)?MODEL")
 
 
 class Effect(msgspec.Struct, frozen=True):
@@ -122,10 +130,10 @@ def effect_of(settings: Mapping[str, Any], source: Source, *, trusted: bool) -> 
     held: list[str] = []
     for key, value in settings.items():
         if key == "permissions":
-            taken[key] = _permissions(value, held, trusted=trusted)
+            taken[key] = _permissions(value, held, source, trusted=trusted)
         elif key == "env" and trusted:
             taken[key] = _variables(value, held)
-        elif trusted and key not in _NEVER:
+        elif trusted and key not in _NEVER and not (source == "project" and key in _NEVER_SHARED):
             taken[key] = value
         else:
             held.append(key)
@@ -134,15 +142,17 @@ def effect_of(settings: Mapping[str, Any], source: Source, *, trusted: bool) -> 
     )
 
 
-def _permissions(value: object, held: list[str], *, trusted: bool) -> dict[str, Any]:
+def _permissions(
+    value: object, held: list[str], source: Source, *, trusted: bool
+) -> dict[str, Any]:
     taken: dict[str, Any] = {}
+    never = _NEVER_PERMITTED | (_NEVER_SHARED if source == "project" else frozenset[str]())
     for key, item in _object(value).items():
-        narrow = key in _NARROWING or (key == "defaultMode" and item in _MODES)
-        if (
-            narrow
-            or (trusted and key not in {*_NEVER_PERMITTED, "defaultMode"})
-            or (trusted and key == "defaultMode" and item == "acceptEdits")
-        ):
+        if key == "defaultMode":
+            fine = item in _MODES or (trusted and item == "acceptEdits")
+        else:
+            fine = key in _NARROWING or (trusted and key not in never)
+        if fine:
             taken[key] = item
         else:
             held.append(f"permissions.{key}")
@@ -153,7 +163,8 @@ def _variables(value: object, held: list[str]) -> dict[str, Any]:
     taken: dict[str, Any] = {}
     for name, item in _object(value).items():
         upper = name.upper()
-        if upper in _EXACT or upper.startswith(_VARIABLES):
+        guarded = upper in _EXACT or upper.startswith(_VARIABLES) or "CA_BUNDLE" in upper
+        if guarded and not _CHOICE.fullmatch(upper):
             held.append(f"env.{name}")
         else:
             taken[name] = item
