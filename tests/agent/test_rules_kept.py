@@ -66,8 +66,7 @@ _FORMS = [
     '{"permissions": {"allow": ["Read"]}}',
     '{"permissions":{"allow":[]},"x":1.50e+2}',
     '{\n\t"permissions": {\n\t\t"deny": ["Bash(rm:*)"]\n\t},\n\t"x": 1.0E+99\n}',
-    '{\r\n    "model": "x",\r\n    "permissions": {\r\n        "allow": [\r\n            "Read"\r\n'
-    "        ]\r\n    }\r\n}\r\n",
+    '{\r\n    "model": "x",\r\n    "permissions": {\r\n      "allow": [\r\n        "Read"\r\n      ]}\r\n}\r\n',
     '{ "unheard": {"of": [1, 2, {"a": "}]\\""}]}, "permissions": {} }',
     '\ufeff{\n  "a": "\\u00e9 é",\n  "permissions": {"allow": [\n    "Read"\n  ], "z": null}\n}\n',
     "{}",

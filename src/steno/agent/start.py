@@ -14,6 +14,7 @@ from steno.agent.definitions import Definition, discover_definitions
 from steno.agent.events import Event, Noticed
 from steno.agent.hooks import Hooks, Scene
 from steno.agent.keeping import WithinKeeping
+from steno.agent.keys import without_keys
 from steno.agent.loop import Agent, Course, Model
 from steno.agent.mcp import Connections
 from steno.agent.mcp_servers import find_servers
@@ -43,7 +44,6 @@ from steno.tools.tasks import other_tools
 
 __all__ = [
     "DEFAULT_MODEL",
-    "SECRETS",
     "Followed",
     "Options",
     "People",
@@ -58,7 +58,6 @@ _MODELS: Final = {
     "sonnet": "claude-sonnet-4-5-20250929",
     "haiku": "claude-haiku-4-5-20251001",
 }
-SECRETS: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS")
 _NOT_BELOW: Final = frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"})
 """What a sub-agent has no use for: nobody talks to it."""
 
@@ -354,7 +353,7 @@ class _Making:
     def _environment(self) -> dict[str, str]:
         """Return what programs see: without the key, which is nobody's business."""
         env = {**self.options.env, **self.settings.env}
-        return {name: value for name, value in env.items() if name not in SECRETS}
+        return without_keys(env)
 
     def _scene(self, recorder: Recorder, around: Around) -> Scene:
         return Scene(

@@ -166,7 +166,7 @@ def _run(asked: Asked) -> int:
     from steno.agent.headless import Printer
     from steno.agent.meter import Limits
     from steno.agent.run import run
-    from steno.agent.start import SECRETS
+    from steno.agent.keys import SECRETS
     from steno.guard.environ import forget
     from steno.model.client import Api
     from steno.model.endpoint import Endpoint
