@@ -64,7 +64,7 @@ class Commands(msgspec.Struct, frozen=True):
             if free is not None and not narrow:
                 return self._guarded(reading, where) or free
             return Decision("ask", f"the command is not understood: {reading.trouble}")
-        if not tuple(reading.every()):
+        if not tuple(reading.every()) and not reading.tests:
             return Decision("ask", "there is no command in it")
         return self._each(reading, where, free)
 

@@ -86,6 +86,8 @@ class Reading(msgspec.Struct, frozen=True):
 
     commands: tuple[Command, ...] = ()
     trouble: str = ""
+    tests: bool = False
+    """Whether there are tests in it, which say something of files and words and do nothing."""
 
     def every(self) -> "Iterator[Command]":
         """Yield all commands, those inside others too."""
@@ -120,7 +122,7 @@ def _read(script: str, depth: int, *, repeated: bool = False) -> Reading:
     troubles += reader.troubles
     if sum(1 for _ in _every(tuple(reader.commands))) > MOST_COMMANDS:
         troubles.append(f"it has more than {MOST_COMMANDS} commands")
-    return Reading(tuple(reader.commands), troubles[0] if troubles else "")
+    return Reading(tuple(reader.commands), troubles[0] if troubles else "", reader.tests)
 
 
 def _unseen(char: str) -> bool:
@@ -149,6 +151,7 @@ class _Reader:
         self.troubles: list[str] = []
         self.loops = 1 if repeated else 0
         self.end: int | None = None
+        self.tests = False
 
     def statement(self, node: "Node", depth: int) -> None:
         """Read a statement, or anything that holds statements."""
@@ -332,6 +335,7 @@ class _Reader:
 
     def test(self, node: "Node", depth: int) -> None:
         """Read `[ … ]` and `[[ … ]]`: some of their operators run what a variable holds."""
+        self.tests = True
         self.between(node, b" \t")
         begin, end = node.children[0], node.children[-1]
         splits_matter = begin.type == "["
