@@ -12,8 +12,9 @@ from steno.agent.recorder import VERSION, Recorder, new_id, rising
 from steno.errors import BadRequest, NotFound
 from steno.format.compose import Place
 from steno.format.encode import encode_line
-from steno.format.paths import is_uuid, session_path, slug
+from steno.format.paths import is_uuid, session_path
 from steno.format.records import Record
+from steno.format.slugs import slug
 from steno.session.nodes import Node
 from steno.session.resume.clients import STENO
 from steno.session.resume.mend import INTERRUPTED

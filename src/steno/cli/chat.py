@@ -390,7 +390,7 @@ def _check_id(session_id: str, config: str) -> None:
 
 def _newest(options: "Options") -> str:
     """Return the newest session of this folder."""
-    from steno.format.paths import slug
+    from steno.format.slugs import slug
 
     folder = os.path.join(options.config, "projects", slug(os.path.realpath(options.cwd)))
     try:
