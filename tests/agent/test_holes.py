@@ -6,12 +6,12 @@ import json
 import os
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agent.hostile import KEY, Chat
 
 from steno.agent.calls import Caller
 from steno.agent.toolbox import Toolbox
@@ -20,7 +20,7 @@ from steno.format.source import BytesSource
 from steno.guard.judge import Guard
 from steno.guard.rules import Layer, gather
 from steno.guard.sandbox import Policy, find_sandbox, wrap
-from steno.model.server.app import Server, serving
+from steno.model.server.app import serving
 from steno.model.server.script import Script
 from steno.safe.terminal import clean
 from steno.session.session import Session
@@ -31,8 +31,6 @@ from steno.tools.names import file_tools
 from steno.tools.output import harmless
 from steno.tools.tasks import TaskCreate, TaskGet, TaskUpdate
 from steno.tools.words import shown
-
-KEY = "canary-key-of-nobody"
 
 
 def around(folder: Path) -> Around:
@@ -164,58 +162,6 @@ def test_names_of_tasks_sessions_and_calls_are_no_paths(tmp_path: Path, chat: "C
 
 
 # Before trust
-
-
-class Chat:
-    """`steno chat` in a hostile project, with programs that tell when they are run."""
-
-    def __init__(self, folder: Path, server: Server) -> None:
-        self.project = folder / "project"
-        self.project.mkdir()
-        self.home = folder / "home"
-        self.marks = folder / "marks"
-        self.marks.mkdir()
-        self.bin = folder / "bin"
-        self.bin.mkdir()
-        self.server = server
-        self.code = 0
-
-    def program(self, path: Path) -> str:
-        """Make a program that leaves a mark."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"#!/bin/sh\ntouch {self.marks}/{path.name}\n", encoding="utf-8")
-        path.chmod(0o755)
-        return str(path)
-
-    def file(self, name: str, value: Any) -> None:
-        path = self.project / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
-
-    def __call__(
-        self, *arguments: str, code: int | None = 0, env: dict[str, str] | None = None
-    ) -> str:
-        ran = subprocess.run(
-            [sys.executable, "-m", "steno", "chat", *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            cwd=self.project,
-            env={
-                "PATH": f"{self.bin}:{os.environ['PATH']}",
-                "HOME": str(self.home),
-                "CLAUDE_CONFIG_DIR": str(self.home / ".claude"),
-                "STENO_HOME": str(self.home / "steno"),
-                "ANTHROPIC_BASE_URL": self.server.url,
-                "ANTHROPIC_API_KEY": KEY,
-                **(env or {}),
-            },
-            check=False,
-        )
-        assert "Traceback" not in ran.stderr
-        assert code is None or ran.returncode == code, ran.stderr
-        self.code = ran.returncode
-        return ran.stdout
 
 
 @pytest.fixture

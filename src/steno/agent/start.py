@@ -9,6 +9,7 @@ import msgspec
 from steno.agent.calls import Caller, Consent
 from steno.agent.checkpoints import Checkpoints
 from steno.agent.compact import Compactor
+from steno.agent.confining import Confining
 from steno.agent.conversation import Conversation
 from steno.agent.definitions import Definition, discover_definitions
 from steno.agent.events import Event, Noticed
@@ -177,6 +178,8 @@ class _Making:
         self.notes += map(str, self.settings.notes)
         self.guard = self._guard()
         self.granted = Granted(options.cwd, options.env)
+        self.confining = Confining(self.settings.other.get("sandbox"), self.guard.folders)
+        self.notes += [self.confining.words] if self.confining.words else []
         self.points = points_of(work, options)
         hooks = () if self.settings.disable_all_hooks else self.settings.hooks
         self.hooks = Hooks(hooks, trusted=options.trusted)
@@ -346,6 +349,7 @@ class _Making:
             folders=self.guard.folders,
             shown_in=self.guard.shown_in,
         )
+        self.confining.apply(around)
         around.kept["tasks_folder"] = os.path.join(self.options.config, "tasks", session)
         around.kept["plan_file"] = os.path.join(self.options.config, plan_path(session))
         return around

@@ -32,6 +32,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     writable: tuple[str, ...] = ()
     """Further folders that it may write in."""
     network: bool = False
+    cwd: str = ""
+    """Where it begins; in the project's folder when it is empty."""
     tmp: str = ""
     """The folder for temporary files; the system's own when it is empty."""
 
@@ -120,7 +122,7 @@ def _bwrap(program: str, policy: Policy, folders: tuple[str, ...]) -> list[str]:
         argv += _kept(folder)
     argv += ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--new-session"]
     argv += [] if policy.network else ["--unshare-net"]
-    return [*argv, "--die-with-parent", "--chdir", os.path.realpath(policy.project)]
+    return [*argv, "--die-with-parent", "--chdir", os.path.realpath(policy.cwd or policy.project)]
 
 
 def _kept(folder: str) -> list[str]:

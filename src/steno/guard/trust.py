@@ -29,7 +29,7 @@ _NEVER: Final = names(
     "apiKeyHelper awsAuthRefresh awsCredentialExport gcpAuthRefresh otelHeadersHelper"
     " forceLoginMethod forceLoginOrgUUID skipDangerousModePermissionPrompt"
     " autoMemoryDirectory"
-    " allowManagedHooksOnly proxyAuthHelper"
+    " allowManagedHooksOnly proxyAuthHelper sandbox"
 )
 # A project does not agree to its own servers, nor to more folders than its own; where the user
 # has, it stands in their own file.
