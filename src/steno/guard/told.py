@@ -1,9 +1,9 @@
 """The paths of a call, read in one way by the guard that judges them and the tool that opens them.
 
->>> told("~/notes", "/work", "/home/ada")
+>>> told("~/notes", "/srv", "/home/ada")
 '/home/ada/notes'
->>> told_folder("../x/*.py", "src", "/work", "/home/ada")
-('/work/x', '/*.py')
+>>> told_folder("../x/*.py", "src", "/srv", "/home/ada")
+('/srv/x', '/*.py')
 """
 
 import os
