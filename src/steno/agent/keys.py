@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["SECRETS", "without_keys"]
+__all__ = ["holding_keys", "without_keys"]
 
-SECRETS: Final = (
+_SECRETS: Final = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"),
     *("CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_OAUTH_REFRESH_TOKEN"),
 )
-"""The variables that hold a key."""
 _SHORTEST: Final = 8
 
 
@@ -19,9 +18,11 @@ def without_keys(env: Mapping[str, str]) -> dict[str, str]:
     >>> without_keys({"ANTHROPIC_API_KEY": "k3y-of-ada", "COPY": "k3y-of-ada", "TERM": "x"})
     {'TERM': 'x'}
     """
-    keys = [env[name] for name in SECRETS if len(env.get(name, "")) >= _SHORTEST]
-    return {
-        name: value
-        for name, value in env.items()
-        if name not in SECRETS and not any(key in value for key in keys)
-    }
+    held = holding_keys(env)
+    return {name: value for name, value in env.items() if name not in held}
+
+
+def holding_keys(env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the names of the variables that hold a key, whatever they are called."""
+    keys = [env[name] for name in _SECRETS if len(env.get(name, "")) >= _SHORTEST]
+    return tuple(name for name in env if name in _SECRETS or any(key in env[name] for key in keys))

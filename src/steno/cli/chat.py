@@ -164,9 +164,9 @@ def _run(asked: Asked) -> int:
     import asyncio
 
     from steno.agent.headless import Printer
+    from steno.agent.keys import holding_keys
     from steno.agent.meter import Limits
     from steno.agent.run import run
-    from steno.agent.keys import SECRETS
     from steno.guard.environ import forget
     from steno.model.client import Api
     from steno.model.endpoint import Endpoint
@@ -179,7 +179,7 @@ def _run(asked: Asked) -> int:
             return 0
     prompt = _prompt(asked) if asked.input_format == "text" else ""
     endpoint = Endpoint.from_environment(os.environ)
-    forget(SECRETS)
+    forget(holding_keys(os.environ))
     budget = _budget(asked.budget)
     options = _options(asked)
     options.limits = Limits(requests=asked.max_turns, cost=budget)
