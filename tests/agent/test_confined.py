@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.agent.hostile import KEY as HOSTILE_KEY
+from tests.agent.hostile import Chat
 from tests.agent.whole import KEY, Whole
 
 from steno.agent.settings import merge
@@ -15,6 +17,7 @@ from steno.agent.settings_layers import Layer, Source
 from steno.errors import BadRequest
 from steno.guard import sandbox as sandboxes
 from steno.guard.sandbox import Sandbox, find_sandbox
+from steno.model.server.app import serving
 from steno.model.server.minds import tool
 from steno.model.server.script import Script
 
@@ -329,6 +332,23 @@ def test_nobody_gets_a_sandbox_who_did_not_ask(tmp_path: Path) -> None:
     assert (whole.project / "made").exists()
 
 
+@needs_keeping
+def test_the_settings_of_the_user_confine_a_whole_session(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    script = _runs(f"echo x > in; echo x > {outside}/x")
+    with serving(script, key=HOSTILE_KEY) as server:
+        chat = Chat(tmp_path, server)
+        settings = chat.home / ".claude" / "settings.json"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(json.dumps({"sandbox": _SETTINGS}), encoding="utf-8")
+        # A project does not let itself out.
+        chat.file(".claude/settings.json", {"sandbox": {"enabled": False}})
+        chat("-p", "go", "--trust", "--dangerously-skip-permissions")
+        assert (chat.project / "in").exists()
+        assert list(outside.iterdir()) == []
+
+
 # Settings
 
 
@@ -391,3 +411,8 @@ def test_the_highest_layer_decides_and_a_manager_cannot_be_overruled(tmp_path: P
     with pytest.raises(BadRequest, match="demand"):
         confine(setting, _merged(managed=_SETTINGS), Rules(), [])
     assert confine(setting, _merged(user=_SETTINGS), Rules(), []) is None
+
+
+@pytest.mark.parametrize("said", [None, {}, {"enabled": False}, {"enabled": 1}, [], "x"])
+def test_what_does_not_ask_for_a_sandbox_gives_none(said: Any) -> None:
+    assert not _merged(user=said).sandbox.enabled

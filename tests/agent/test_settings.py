@@ -188,6 +188,29 @@ def test_the_loader_goes_by_the_one_rule_of_trust(
     assert bool(settings.hooks) is trusted
 
 
+def test_what_a_project_forbids_counts_before_it_is_trusted(folder: Folder) -> None:
+    rules = {"allow": ["Bash"], "deny": ["Read(.env)"], "ask": ["WebFetch"], "defaultMode": "plan"}
+    folder.write("project", {"permissions": rules})
+    permissions = folder.load(trusted=False).permissions
+    assert not permissions.allow
+    assert [rule.text for rule in permissions.deny] == ["Read(.env)"]
+    assert [rule.text for rule in permissions.ask] == ["WebFetch"]
+    assert permissions.default_mode == "plan"
+
+
+def test_a_trusted_project_chooses_no_programs_folders_or_servers(folder: Folder) -> None:
+    value = {
+        "env": {"PATH": ".", "LD_PRELOAD": "x", "GIT_SSH_COMMAND": "x", "NODE_OPTIONS": "x"},
+        "permissions": {"additionalDirectories": ["/"], "defaultMode": "bypassPermissions"},
+        "enableAllProjectMcpServers": True,
+        "enabledMcpjsonServers": ["a"],
+    }
+    folder.write("project", value)
+    settings = folder.load()
+    assert Settings(notes=settings.notes) == settings
+    assert len(settings.notes) == 8
+
+
 @pytest.mark.parametrize("layer", ["project", "local"])
 @pytest.mark.parametrize(
     "name",

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno.format import paths
+from steno.format import paths, slugs
 from steno.format.paths import Place, classify
 
 SID = "62ecc684-5437-43ff-95cf-5c331fca7ea1"
@@ -33,53 +33,53 @@ ANY_PATH = st.text(st.characters(), max_size=300)
 def test_a_slug_has_one_dash_for_each_character_that_is_no_letter_or_digit(
     path: str, slug: str
 ) -> None:
-    assert paths.slug(path) == slug
+    assert slugs.slug(path) == slug
 
 
 def test_a_long_slug_is_cut_and_ends_in_the_hash_that_the_real_client_computed() -> None:
-    slug = paths.slug(LONG)
+    slug = slugs.slug(LONG)
     assert slug.endswith("-longcomponent10-longcom-7lz9xt")
     assert len(slug) == 200 + len("-7lz9xt")
 
 
 def test_a_path_of_exactly_two_hundred_characters_is_not_cut() -> None:
-    assert len(paths.slug("/" + "a" * 199)) == 200
-    assert len(paths.slug("/" + "a" * 200)) > 200
+    assert len(slugs.slug("/" + "a" * 199)) == 200
+    assert len(slugs.slug("/" + "a" * 200)) > 200
 
 
 def test_the_hash_counts_astral_characters_as_two_code_units() -> None:
     # Computed with charCodeAt and 32-bit arithmetic, as the client's language does it.
-    assert paths.slug("/" + "\N{GRINNING FACE}" * 150) == "-" * 200 + "-cmv0xd"
+    assert slugs.slug("/" + "\N{GRINNING FACE}" * 150) == "-" * 200 + "-cmv0xd"
 
 
 @given(ANY_PATH)
 def test_a_slug_is_always_a_plain_and_bounded_name(path: str) -> None:
-    slug = paths.slug(path)
+    slug = slugs.slug(path)
     assert re.fullmatch(r"[A-Za-z0-9-]*", slug)
     assert len(slug) <= 200 + 1 + len("zik0zj")
 
 
 @given(ANY_PATH)
 def test_a_slug_of_a_short_slug_is_itself(path: str) -> None:
-    slug = paths.slug(path)
+    slug = slugs.slug(path)
     if len(slug) <= 200:
-        assert paths.slug(slug) == slug
+        assert slugs.slug(slug) == slug
 
 
 @given(st.text(st.characters(max_codepoint=0xFFFF), max_size=200))
 def test_a_short_slug_is_as_long_as_its_path(path: str) -> None:
-    assert len(paths.slug(path)) == len(path)
+    assert len(slugs.slug(path)) == len(path)
 
 
 @given(ANY_PATH)
 def test_the_first_candidate_is_the_slug_and_none_stands_twice(path: str) -> None:
-    candidates = paths.slug_candidates(path)
+    candidates = slugs.slug_candidates(path)
     assert len(set(candidates)) == len(candidates)
-    assert candidates[:1] == ((paths.slug(path),) if path else ())
+    assert candidates[:1] == ((slugs.slug(path),) if path else ())
 
 
 def test_candidates_hold_every_published_rule() -> None:
-    assert paths.slug_candidates("/home/ada/my.work") == (
+    assert slugs.slug_candidates("/home/ada/my.work") == (
         "-home-ada-my-work",
         "-home-ada-my.work",
         "home-ada-my-work",
@@ -89,7 +89,7 @@ def test_candidates_hold_every_published_rule() -> None:
 
 
 def test_candidates_of_a_long_path_hold_the_unshortened_name_of_older_clients() -> None:
-    assert LONG.replace("/", "-") in paths.slug_candidates(LONG)
+    assert LONG.replace("/", "-") in slugs.slug_candidates(LONG)
 
 
 @pytest.mark.parametrize(
@@ -105,17 +105,17 @@ def test_candidates_of_a_long_path_hold_the_unshortened_name_of_older_clients() 
     ],
 )
 def test_a_project_is_guessed_from_its_slug(slug: str, guess: str) -> None:
-    assert paths.guess_project(slug) == guess
+    assert slugs.guess_project(slug) == guess
 
 
 def test_the_guess_for_a_cut_slug_says_that_it_is_cut() -> None:
-    guess = paths.guess_project(paths.slug(LONG))
+    guess = slugs.guess_project(slugs.slug(LONG))
     assert guess.endswith("/longcomponent10/longcom…")
 
 
 @given(st.text())
 def test_guessing_takes_any_name(name: str) -> None:
-    assert isinstance(paths.guess_project(name), str)
+    assert isinstance(slugs.guess_project(name), str)
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_real_project_folders_are_named_by_the_cwd_in_their_records(shared: Path
         if not cwd or "longcomponent" in cwd or {"picker", "tui_worktree"} & set(file.parts):
             continue
         compared += 1
-        assert file.parent.name == paths.slug(cwd), file
+        assert file.parent.name == slugs.slug(cwd), file
     assert compared > 200
 
 

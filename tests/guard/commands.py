@@ -118,7 +118,7 @@ def _in_double(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$").replace("`", "\\`")
 
 
-def _joined(maker: Maker, depth: int) -> Made:
+def joined(maker: Maker, depth: int) -> Made:
     one, two = maker.make(depth), maker.make(depth)
     join = maker.pick(" && ", " || ", " | ", "; ", "\n", " & ", "&&", ";", " |& ")
     if not one.one_line:
@@ -126,7 +126,7 @@ def _joined(maker: Maker, depth: int) -> Made:
     return Made(one.text + join + two.text, one.runs | two.runs, one_line=two.one_line)
 
 
-def _held(maker: Maker, depth: int) -> Made:
+def in_a_holder(maker: Maker, depth: int) -> Made:
     inner = maker.make(depth)
     form = maker.pick("( {}\n)", "{ {}\n}", "! {}", "if {}\nthen {}\nfi", "while {}\ndo {}\ndone")
     form = maker.pick(
@@ -193,7 +193,7 @@ def _flagged(maker: Maker, _depth: int) -> Made:
     return Made(form.replace("{}", maker.quoted(name)), frozenset({name, also}))
 
 
-def _document(maker: Maker, depth: int) -> Made:
+def in_a_document(maker: Maker, depth: int) -> Made:
     command = maker.simple(0)
     inner = maker.make(min(depth, 1))
     if not inner.one_line or "\n" in inner.text:
@@ -205,7 +205,7 @@ def _document(maker: Maker, depth: int) -> Made:
     return Made(text, command.runs | inner.runs, one_line=False)
 
 
-def _remarked(maker: Maker, depth: int) -> Made:
+def remarked(maker: Maker, depth: int) -> Made:
     inner = maker.make(depth)
     if not inner.one_line:
         return inner
@@ -213,14 +213,14 @@ def _remarked(maker: Maker, depth: int) -> Made:
 
 
 _KINDS: Final[tuple[Callable[[Maker, int], Made], ...]] = (
-    _joined,
-    _joined,
-    _joined,
-    _held,
-    _held,
+    joined,
+    joined,
+    joined,
+    in_a_holder,
+    in_a_holder,
     _wrapped,
     _scripted,
     _flagged,
-    _document,
-    _remarked,
+    in_a_document,
+    remarked,
 )

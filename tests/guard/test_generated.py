@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -11,12 +12,14 @@ from typing import Final
 import pytest
 from tests.guard.bash_truth import BASH_ENV, Ran, fits
 from tests.guard.commands import PROGRAMS, Dice, Maker
+from tests.guard.planted import HARM, LOOKS, Planter
 
 from steno.guard.judge import Guard
 from steno.guard.rules import Layer, gather
 from steno.guard.shell import read_script
 
 CASES: Final = int(os.environ.get("STENO_GUARD_CASES", "5000"))
+MANY: Final = max(CASES, 100_000)
 _ALSO: Final = ("sudo", "busybox", "find", "bash", "sh", "eval", "trap", "rg", "fd", "f")
 
 
@@ -25,10 +28,10 @@ def _guard(allowed: set[str], cwd: str) -> Guard:
     return Guard(gather([layer], root=cwd, cwd=cwd, home=cwd), "default", cwd, (cwd,))
 
 
-@pytest.mark.timeout(0)
-def test_no_command_is_allowed_that_runs_what_is_not(tmp_path: Path) -> None:
+def _count_allowed(tmp_path: Path, cases: int) -> int:
+    """Judge commands whose programs are known under rules for some of them; return how many pass."""
     allowed_in_all = 0
-    for seed in range(CASES):
+    for seed in range(cases):
         dice = Dice(seed)
         allowed = {name for name in (*PROGRAMS, *_ALSO) if dice.random() < 0.7}
         made = Maker(seed, plain=seed % 3 > 0).make(1 + seed % 4)
@@ -38,7 +41,99 @@ def test_no_command_is_allowed_that_runs_what_is_not(tmp_path: Path) -> None:
             # These are let through for what they are given, or because they only read.
             left = made.runs - allowed - {"find", "rg", "trap"}
             assert not left, f"seed {seed}: {made.text!r} runs {left}"
-    assert allowed_in_all > CASES / 20
+    return allowed_in_all
+
+
+@pytest.mark.timeout(0)
+def test_no_command_is_allowed_that_runs_what_is_not(tmp_path: Path) -> None:
+    assert _count_allowed(tmp_path, CASES) > CASES / 20
+
+
+def _project(tmp_path: Path) -> str:
+    project = tmp_path / "proj"
+    (project / "src").mkdir(parents=True)
+    (project / ".git").mkdir()
+    for name in ("a.py", "b.py"):
+        (project / "src" / name).write_text("x\n", encoding="utf-8")
+    return str(project)
+
+
+class Tally:
+    """What was said of commands that only look, and of those with harm in them."""
+
+    def __init__(self) -> None:
+        self.looks = self.looks_allowed = self.harmful = 0
+
+    @property
+    def share(self) -> float:
+        return self.looks_allowed / max(self.looks, 1)
+
+
+def _planted(tmp_path: Path, cases: int) -> Tally:
+    """Judge commands without any rule; harm was put into some, and what is in which is known."""
+    cwd = _project(tmp_path)
+    guard = _guard(set(), cwd)
+    tally = Tally()
+    for seed in range(cases):
+        made = Planter(seed, harm=0 if seed % 2 else 0.3).make(1 + seed % 4)
+        said = guard.says("Bash", {"command": made.text}, cwd)
+        if made.runs:
+            tally.harmful += 1
+            assert said.verdict != "allow", f"seed {seed}: {made.text!r}"
+        else:
+            tally.looks += 1
+            tally.looks_allowed += said.verdict == "allow"
+    return tally
+
+
+@pytest.mark.timeout(0)
+def test_no_harm_is_allowed_wherever_it_is_planted(tmp_path: Path) -> None:
+    tally = _planted(tmp_path, CASES)
+    assert tally.harmful > CASES / 10
+    assert tally.share > 0.6
+
+
+def test_what_only_looks_is_allowed_unasked(tmp_path: Path) -> None:
+    cwd = _project(tmp_path)
+    asking = [
+        command
+        for command in LOOKS
+        if _guard(set(), cwd).says("Bash", {"command": command}, cwd).verdict != "allow"
+    ]
+    assert asking == []
+
+
+@pytest.mark.parametrize("command", HARM)
+def test_each_harm_asks_by_itself(tmp_path: Path, command: str) -> None:
+    cwd = _project(tmp_path)
+    assert _guard(set(), cwd).says("Bash", {"command": command}, cwd).verdict == "ask"
+
+
+@pytest.mark.faults
+@pytest.mark.timeout(0)
+def test_a_hundred_thousand_commands_of_each_kind_are_judged_rightly(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    allowed = _count_allowed(tmp_path, MANY)
+    tally = _planted(tmp_path, MANY)
+    with capsys.disabled():
+        sys.stdout.write(
+            f"\n{MANY:,} commands under random rules: {allowed:,} allowed, none wrongly"
+            f"\n{tally.harmful:,} commands with harm planted: none allowed"
+            f"\n{tally.looks:,} commands that only look: {tally.share:.1%} allowed unasked\n"
+        )
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash to ask")
+def test_what_is_made_is_bash(tmp_path: Path) -> None:
+    made = [Planter(seed, harm=0.2).make(1 + seed % 4).text for seed in range(150)]
+    path = tmp_path / "script"
+    wrong = 0
+    for text in made:
+        path.write_text(text, encoding="utf-8")
+        ran = subprocess.run(["bash", "-n", str(path)], capture_output=True, check=False)
+        wrong += ran.returncode != 0
+    assert wrong < len(made) / 20
 
 
 def test_plain_commands_are_allowed_when_everything_they_run_is(tmp_path: Path) -> None:

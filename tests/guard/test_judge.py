@@ -207,8 +207,6 @@ def test_searches_stay_inside_and_their_patterns_too(here: Judging) -> None:
         assert guard.judge("Glob", given, cwd=cwd).verdict == verdict, given
     assert guard.judge("Grep", {"pattern": "/etc/x"}, cwd=cwd).verdict == "allow"
     assert guard.judge("Grep", {"pattern": "x", "path": ".."}, cwd=cwd).verdict == "ask"
-    assert guard.may_read("src/a.py", cwd=cwd)
-    assert not guard.may_read("/etc/passwd", cwd=cwd)
 
 
 @pytest.mark.parametrize("given", [{}, {"command": 1}, {"command": None}, {"command": ""}])

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from tests.interop.server import Server
 
-from steno.format.paths import slug
+from steno.format.slugs import slug
 
 _SECONDS: Final = 40
 _SET_FLAGS: Final = 0x8914

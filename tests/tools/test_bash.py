@@ -249,6 +249,38 @@ def test_a_subshell_does_not_move_the_conversation(tmp_path: Path, command: str)
     assert around.cwd == str(tmp_path)
 
 
+@pytest.mark.parametrize("command", ["cd ..", "cd /", "cd out", "cd sub/../..", "pushd /tmp"])
+def test_a_command_does_not_lead_the_conversation_out_of_its_folders(
+    tmp_path: Path, command: str
+) -> None:
+    project = tmp_path / "proj"
+    (project / "sub").mkdir(parents=True)
+    (tmp_path / "proj-too").mkdir()
+    (project / "out").symlink_to(tmp_path / "proj-too")
+    around = make(project)
+    around.folders = (str(project),)
+    outcome = bash(around, f"{command} >/dev/null; echo there")
+    assert around.cwd == str(project)
+    assert outcome.content == f"there\nShell cwd was reset to {project}"
+    assert bash(around, "cd sub").content == "(no output)"
+    assert around.cwd == str(project / "sub")
+
+
+def test_a_command_may_go_to_any_of_the_working_folders(tmp_path: Path) -> None:
+    project, other = tmp_path / "proj", tmp_path / "other"
+    project.mkdir()
+    other.mkdir()
+    around = make(project)
+    around.folders = (str(project), str(other))
+    assert not bash(around, f"cd {other}").is_error
+    assert around.cwd == str(other)
+
+
+def test_a_command_has_no_terminal(tmp_path: Path) -> None:
+    outcome = bash(make(tmp_path), "tty; echo x > /dev/tty || echo none")
+    assert str(outcome.content).startswith("not a tty\nnone")
+
+
 def test_a_directory_with_any_letters_is_followed(tmp_path: Path) -> None:
     odd = tmp_path / "two words\n'quoted' ünï"
     odd.mkdir()
@@ -302,6 +334,8 @@ def test_a_time_out_ends_it_and_keeps_what_was_printed(tmp_path: Path) -> None:
         f"setsid bash -c 'trap \"\" TERM; echo $$; {FOREVER}; {FOREVER}' & wait",
         f"(setsid bash -c 'echo $$; exec {FOREVER}' &); {FOREVER}",
         f"env -i setsid bash -c 'echo $$; {FOREVER}; :' & wait",
+        f"(env -i setsid bash -c 'echo $$; {FOREVER}; :' &); {FOREVER}",
+        f"(env -i setsid bash -c '(echo $BASHPID; {FOREVER}; :) &' &); {FOREVER}",
         "bash -c 'echo $$; kill -STOP $$'",
     ],
 )

@@ -207,6 +207,36 @@ def test_what_is_no_text_cannot_be_edited(around: Around, tmp_path: Path) -> Non
         _edit(around, path, "a", "b")
 
 
+def test_folders_pipes_devices_and_giants_cannot_be_edited(around: Around, tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    os.mkfifo(tmp_path / "p")
+    giant = tmp_path / "giant"
+    with giant.open("wb") as file:
+        file.truncate(1 << 40)
+    for path, words in (
+        ("d", "is a folder"),
+        ("p", "is a pipe"),
+        ("/dev/zero", "is a device"),
+        ("giant", "too big"),
+    ):
+        with pytest.raises(ToolFailure, match=words):
+            _edit(around, path, "a", "b")
+        given = {"file_path": path, "edits": [{"old_string": "a", "new_string": "b"}]}
+        with pytest.raises(ToolFailure, match=words):
+            asyncio.run(MultiEdit().run(given, around, "c"))
+
+
+@pytest.mark.parametrize(("old", "new"), [("\ud83d", "x"), ("x", "\ud83d"), ("\udc80", "\udc81")])
+def test_half_a_character_changes_nothing_and_can_be_said(
+    around: Around, old: str, new: str
+) -> None:
+    path = _file(around, "x \U0001f600\n".encode())
+    with pytest.raises(ToolFailure) as failure:
+        _edit(around, path, old, new)
+    str(failure.value).encode()
+    assert path.read_bytes() == "x \U0001f600\n".encode()
+
+
 def test_a_huge_line_is_edited_in_the_middle(around: Around) -> None:
     path = _file(around, b"a" * 2_000_000 + b"NEEDLE" + b"b" * 2_000_000)
     _edit(around, path, "NEEDLE", "-")

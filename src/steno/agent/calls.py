@@ -10,6 +10,7 @@ import msgspec
 from steno.agent.events import Event, Refused, ToolGrew, ToolStarted
 from steno.agent.gates import Gate, Gates, Kept, open_gates
 from steno.agent.keeping import Keeping, NoKeeping
+from steno.agent.rules_kept import Where
 from steno.agent.said import Companion
 from steno.agent.toolbox import Toolbox, input_flaw
 from steno.errors import StenoError
@@ -18,7 +19,7 @@ from steno.guard.decision import Decision
 from steno.model.wire import Block
 from steno.tools.base import Around, Outcome, Tool
 
-__all__ = ["Caller", "Consent", "Judge", "Permission", "grouped"]
+__all__ = ["Caller", "Consent", "Judge", "Learn", "Permission", "grouped"]
 
 _SHOWN: Final = 200
 _NOBODY: Final = "Nobody is there to ask, so it was not done."
@@ -34,8 +35,14 @@ class Permission(msgspec.Struct, frozen=True):
     """Another input for the call."""
     kept: tuple[Kept, ...] = ()
     """What the session keeps of who has answered."""
+    rules: tuple[str, ...] = ()
+    """Rules that allow its like from now on: of the decision's offers, or the user's own."""
+    place: Where = "session"
+    """Where they are kept; without rules it is allowed this once."""
 
 
+Learn: TypeAlias = Callable[[tuple[str, ...], Where], None]
+"""Takes up rules that the user has granted, and keeps them where they said."""
 Consent: TypeAlias = Callable[[Block, Decision], Awaitable[Permission]]
 
 
@@ -68,6 +75,7 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
     emit: Callable[[Event], None]
     gates: Gates = open_gates
     consent: Consent = _nobody
+    learn: Learn = lambda _rules, _place: None
     keeping: Keeping = msgspec.field(default_factory=NoKeeping)
     said: Callable[[], list[Companion]] = list
     """What calls have left for the model to read behind their results."""
@@ -95,7 +103,10 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
             return _error(permission.words), gate
         given = permission.given if permission.given is not None else given
         began = time.monotonic()
-        outcome = await self._run(tool, {**call, "input": given})
+        try:
+            outcome = await self._run(tool, {**call, "input": given})
+        finally:
+            self.around.judged.pop(str(call.get("id")), None)
         took = {"duration_ms": round((time.monotonic() - began) * 1000)}
         after = await self._after({**facts, "tool_input": given, **took}, outcome)
         if after.output is not None:
@@ -120,43 +131,68 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
         self.emit(ToolGrew(call, text))
 
     async def _permitted(self, call: Block, gate: Gate) -> Permission:
+        decision = self._decided(call, gate)
+        permission = Permission(granted=decision.verdict == "allow")
+        if decision.verdict == "ask":
+            permission, decision = await self._consent(call, gate)
+        if permission.granted:
+            # What is opened now must be what was judged, wherever its path leads by then.
+            self.around.judged[str(call.get("id"))] = decision.paths
+            return permission
+        if decision.verdict != "deny":
+            decision = Decision("deny", permission.words or decision.reason)
+        self.emit(Refused(call, decision))
+        return Permission(granted=False, words=decision.reason, kept=permission.kept)
+
+    def _decided(self, call: Block, gate: Gate) -> Decision:
+        """Return what the guard says, and those who stepped in; a deny of either stands."""
         decision = self.guard.judge(str(call["name"]), call["input"], cwd=self.around.cwd)
-        kept: tuple[Kept, ...] = ()
         if gate.blocked or gate.ends or gate.verdict == "deny":
             decision = Decision("deny", gate.reason or "A hook refused it.")
         elif gate.verdict == "ask" and decision.verdict == "allow":
-            decision = Decision("ask", gate.reason or "A hook wants it asked about.")
+            reason = gate.reason or "A hook wants it asked about."
+            decision = Decision("ask", reason, paths=decision.paths)
         elif gate.verdict == "allow" and decision.verdict == "ask":
-            decision = Decision("allow", gate.reason or "A hook allowed it.")
-        if decision.verdict == "allow":
-            return Permission(granted=True)
-        if decision.verdict == "ask":
-            permission = await self._asked(call, decision)
-            if permission.granted:
-                return permission
-            decision = Decision("deny", permission.words or decision.reason)
-            kept = permission.kept
-        self.emit(Refused(call, decision))
-        return Permission(granted=False, words=decision.reason, kept=kept)
+            reason = gate.reason or "A hook allowed it."
+            decision = Decision("allow", reason, paths=decision.paths)
+        return decision
 
-    async def _asked(self, call: Block, decision: Decision) -> Permission:
-        """Ask the user, one thing at a time, unless a hook answers in their place."""
+    async def _consent(self, call: Block, gate: Gate) -> tuple[Permission, Decision]:
+        """Ask the user, one thing at a time; return what they said, and what was decided on it."""
         if self._asking is None:
             self._asking = asyncio.Lock()
-        name, given = str(call["name"]), call["input"]
         async with self._asking:
-            facts = {"tool_name": name, "tool_input": given, "tool_use_id": call.get("id")}
-            gate = await self.gates("PermissionRequest", facts)
-            if gate.blocked or gate.ends or gate.verdict == "deny":
-                words = gate.reason or "A hook refused it."
-                return Permission(granted=False, words=words, kept=gate.kept)
-            if gate.verdict == "allow":
-                return Permission(granted=True, given=gate.given, kept=gate.kept)
-            if self.consent is not _nobody:
-                words = f"Your permission is needed to use {name}"
-                told = {"message": words, "notification_type": "permission_prompt"}
-                await self.gates("Notification", told)
-            return await self.consent(call, decision)
+            # What was granted while others were asked about may allow this as well.
+            decision = self._decided(call, gate)
+            if decision.verdict != "ask":
+                return Permission(granted=decision.verdict == "allow"), decision
+            permission = await self._asked(call, decision)
+            if not permission.granted:
+                return permission, decision
+            if permission.given is not None:
+                # Nobody was asked about what a rule forbids.
+                decision = self._decided({**call, "input": permission.given}, gate)
+                if decision.verdict == "deny":
+                    return Permission(granted=False, kept=permission.kept), decision
+            if permission.rules:
+                self.learn(permission.rules, permission.place)
+            return permission, decision
+
+    async def _asked(self, call: Block, decision: Decision) -> Permission:
+        """Return what the user says, or a hook in their place."""
+        name, given = str(call["name"]), call["input"]
+        facts = {"tool_name": name, "tool_input": given, "tool_use_id": call.get("id")}
+        gate = await self.gates("PermissionRequest", facts)
+        if gate.blocked or gate.ends or gate.verdict == "deny":
+            words = gate.reason or "A hook refused it."
+            return Permission(granted=False, words=words, kept=gate.kept)
+        if gate.verdict == "allow":
+            return Permission(granted=True, given=gate.given, kept=gate.kept)
+        if self.consent is not _nobody:
+            words = f"Your permission is needed to use {name}"
+            told = {"message": words, "notification_type": "permission_prompt"}
+            await self.gates("Notification", told)
+        return await self.consent(call, decision)
 
     async def _run(self, tool: Tool, call: Block) -> Outcome:
         self.emit(ToolStarted(call))

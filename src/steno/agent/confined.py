@@ -175,7 +175,7 @@ def _excluding(asked: SandboxSettings, cwd: str, home: str) -> Guard | None:
         return None
     allow = tuple(f"Bash({text if '*' in text else f'{text}:*'})" for text in asked.excluded)
     rules = gather([Layer(allow=allow)], root=cwd, cwd=cwd, home=home)
-    return Guard(rules, "default", cwd, (cwd,), read_only_commands=())
+    return Guard(rules, "default", cwd, (cwd,), read_only_commands=(), home=home)
 
 
 def _why_ask(found: Sandbox, rules: Rules, cwd: str) -> str:

@@ -7,6 +7,7 @@ import msgspec
 
 from steno.agent.confined import Confined
 from steno.agent.loop import Agent
+from steno.agent.rules_kept import Granted
 from steno.agent.said import Companion, permissions
 from steno.agent.skills import take_loaded
 from steno.guard.decision import MODES, Decision, Mode
@@ -17,14 +18,23 @@ __all__ = ["Followed", "Lending", "opened_skills"]
 
 
 class Followed:
-    """A guard that follows the mode that tools for planning ask for, what is lent, the sandbox."""
+    """A guard that follows the mode which tools ask for, what is lent and granted, the sandbox."""
 
-    def __init__(self, guard: Guard, around: Around, confined: Confined | None = None) -> None:
+    def __init__(
+        self,
+        guard: Guard,
+        around: Around,
+        confined: Confined | None = None,
+        granted: Granted | None = None,
+    ) -> None:
         self._confined = confined
+        self._granted = granted
         self._own: Guard = guard
         self._guard: Guard = guard
         self._around = around
         self._lent: tuple[str, ...] = ()
+        self._more: tuple[str, ...] = ()
+        """The rules that are in it now besides its own."""
 
     @property
     def mode(self) -> Mode:
@@ -35,18 +45,19 @@ class Followed:
     def lend(self, rules: tuple[str, ...]) -> None:
         """Allow more for a while; rules that deny or ask still stand."""
         self._lent = (*self._lent, *rules)
-        self._guard = self._own.with_rules(*self._lent) if self._lent else self._own
 
     def take_back(self) -> None:
-        """Allow no more than before."""
+        """Allow no more than before, but for what the user has granted meanwhile."""
         self._lent = ()
-        self._guard = self._own
 
     def judge(self, tool: str, given: dict[str, Any], /, *, cwd: str) -> Decision:
         """Say whether a call may be made."""
-        if self.mode != self._guard.mode:
+        granted = self._granted.rules if self._granted is not None else ()
+        more = (*granted, *self._lent)
+        if self.mode != self._own.mode or more != self._more:
             self._own = self._own.with_mode(self.mode)
-            self._guard = self._guard.with_mode(self.mode)
+            self._guard = self._own.with_rules(*more) if more else self._own
+            self._more = more
         said = self._guard.judge(tool, given, cwd=cwd)
         if self._confined is None:
             return said

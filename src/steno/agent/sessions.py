@@ -9,11 +9,12 @@ from steno.agent.branch import git_branch
 from steno.agent.conversation import Conversation
 from steno.agent.meter import tokens_of
 from steno.agent.recorder import VERSION, Recorder, new_id, rising
-from steno.errors import NotFound
+from steno.errors import BadRequest, NotFound
 from steno.format.compose import Place
 from steno.format.encode import encode_line
-from steno.format.paths import session_path, slug
+from steno.format.paths import is_uuid, session_path
 from steno.format.records import Record
+from steno.format.slugs import slug
 from steno.session.nodes import Node
 from steno.session.resume.clients import STENO
 from steno.session.resume.mend import INTERRUPTED
@@ -43,9 +44,12 @@ class Work(msgspec.Struct, eq=False):
 
 
 def new(config: str, cwd: str, *, session_id: str = "") -> Work:
-    """Return a new session. Its file is there with its first record."""
-    name = session_id or new_id()
-    path = os.path.join(config, session_path(slug(os.path.realpath(cwd)), name))
+    """Return a new session. Its file is there with its first record.
+
+    Raises:
+        BadRequest: the id is no UUID, or a session has it.
+    """
+    name, path = _named(config, cwd, session_id)
     return Work(Conversation(Recorder(path, _place(name, cwd))))
 
 
@@ -74,17 +78,32 @@ def rewind(path: str, cwd: str, prompt: str) -> Work:
 
 
 def fork(config: str, path: str, cwd: str, *, session_id: str = "") -> Work:
-    """Return a new session with everything of another in it, which is left as it is."""
+    """Return a new session with everything of another in it, which is left as it is.
+
+    Raises:
+        BadRequest: the id is no UUID, or a session has it.
+    """
     transcript = load(FileSource(path))
     _chain(transcript, path)
-    name = session_id or new_id()
-    target = os.path.join(config, session_path(slug(os.path.realpath(cwd)), name))
+    name, target = _named(config, cwd, session_id)
     copy = Recorder(target, _place(name, cwd))
     copy.copy(_renamed(transcript, name))
     copy.close()
     work = go_on(target, cwd)
     work.origin = os.path.splitext(os.path.basename(path))[0]
     return work
+
+
+def _named(config: str, cwd: str, session_id: str) -> tuple[str, str]:
+    """Return the id of a new session and where its file will be."""
+    name = session_id or new_id()
+    # It becomes a part of paths, and no client resumes another name.
+    if not is_uuid(name):
+        raise BadRequest(f"{name!r} is no id for a session", hint="it must be a UUID")
+    path = os.path.join(config, session_path(slug(os.path.realpath(cwd)), name))
+    if os.path.lexists(path):
+        raise BadRequest(f"there is a session {name} already", hint="go on with it: --resume")
+    return name, path
 
 
 def prompts(work_path: str) -> list[tuple[str, str]]:

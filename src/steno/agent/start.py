@@ -19,6 +19,7 @@ from steno.agent.gates import Bounds
 from steno.agent.hook_env import EnvFile
 from steno.agent.hooks import Hooks, Scene
 from steno.agent.keeping import WithinKeeping
+from steno.agent.keys import without_keys
 from steno.agent.lending import Followed, Lending, opened_skills
 from steno.agent.loop import Agent, Course, Model
 from steno.agent.mcp import Connections
@@ -28,6 +29,7 @@ from steno.agent.memory import Memory, load_memory
 from steno.agent.meter import Limits, Meter, Price
 from steno.agent.prompt import BASE, system_prompt
 from steno.agent.recorder import Recorder
+from steno.agent.rules_kept import Granted, Where
 from steno.agent.searching import Searching
 from steno.agent.sessions import Work
 from steno.agent.settings import Settings, load_settings
@@ -37,21 +39,21 @@ from steno.agent.styles import discover_styles, pick_style
 from steno.agent.subagents import AgentTool, Kind
 from steno.agent.thinking import EFFORTS, thinking_for
 from steno.agent.toolbox import Toolbox
-from steno.errors import BadRequest
+from steno.errors import BadRequest, StenoError
 from steno.format.paths import plan_path
 from steno.guard.decision import MODES, Mode
 from steno.guard.judge import Guard
 from steno.guard.rules import Layer, gather
 from steno.model.wire import Block
 from steno.session.transcript import load
-from steno.store.places import home_dir, steno_home
+from steno.store.places import steno_home
 from steno.store.read import FileSource
 from steno.tools import shells
 from steno.tools.base import Around, Ask, Tool
 from steno.tools.names import file_tools
 from steno.tools.tasks import other_tools
 
-__all__ = ["DEFAULT_MODEL", "SECRETS", "Options", "People", "Started", "points_of", "start"]
+__all__ = ["DEFAULT_MODEL", "Options", "People", "Started", "points_of", "start"]
 
 DEFAULT_MODEL: Final = "claude-opus-4-5-20251101"
 _MODELS: Final = {
@@ -61,7 +63,6 @@ _MODELS: Final = {
     "inherit": "",
 }
 """Models by their short names; `inherit` is the one that is asked anyway."""
-SECRETS: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS")
 _WHOLE: Final = Bounds()
 _NOT_BELOW: Final = frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"})
 """What a sub-agent has no use for: nobody talks to it."""
@@ -211,6 +212,7 @@ class _Making:
         if self.effort and self.effort not in EFFORTS:
             raise BadRequest(f"there is no effort {self.effort!r}", hint=f"one of {EFFORTS}")
         self.guard = self._guard()
+        self.granted = Granted(options.cwd, options.env)
         self.confined = self._confined()
         self.points = points_of(work, options)
         self.hooks = Hooks(
@@ -276,7 +278,7 @@ class _Making:
         model: str,
         bounds: Bounds = _WHOLE,
     ) -> tuple[Agent, Lending]:
-        guard = Followed(self.guard, around, self.confined)
+        guard = Followed(self.guard, around, self.confined, self.granted)
         told = {key: bounds.agent[key] for key in ("agent_id", "agent_type") if bounds.agent}
         caller = Caller(
             tools=tools,
@@ -288,6 +290,7 @@ class _Making:
         )
         if self.people.consent is not None:
             caller.consent = self.people.consent
+        caller.learn = self._learn
         around.progress = caller.grow
         # Whatever sub-agents cost is part of what the session costs, and of its limit.
         meter = Meter(self.options.limits, price=self.price, clock=time.monotonic, above=self.meter)
@@ -310,6 +313,13 @@ class _Making:
         around.kept["shell"] = shell_of(caller)
         return agent, lending
 
+    def _learn(self, rules: tuple[str, ...], place: Where) -> None:
+        """Take up what the user has granted; that it cannot be kept does not take it back."""
+        try:
+            self.granted.learn(rules, place)
+        except StenoError as error:
+            self.people.emit(Noticed(str(error), "warning"))
+
     def _guard(self) -> Guard:
         options, permissions = self.options, self.settings.permissions
         mode = options.mode or permissions.default_mode or "default"
@@ -325,12 +335,12 @@ class _Making:
                 deny=tuple(rule.text for rule in permissions.deny),
             ),
         ]
-        home = home_dir(options.env)
+        home = self._environment().get("HOME", "")
         rules = gather(layers, root=options.cwd, cwd=options.cwd, home=home)
         more = (*options.folders, *(rule.text for rule in permissions.directories))
         folders = (options.cwd, *(os.path.join(options.cwd, os.path.expanduser(f)) for f in more))
         chosen: Mode = mode
-        return Guard(rules, chosen, options.cwd, folders)
+        return Guard(rules, chosen, options.cwd, folders, home=home)
 
     def _confined(self) -> Confined | None:
         options = self.options
@@ -416,6 +426,8 @@ class _Making:
             env=self._environment(),
             ask=self.people.ask,
             before_change=self.points.before_change,
+            folders=self.guard.folders,
+            shown_in=self.guard.shown_in,
         )
         around.kept["tasks_folder"] = os.path.join(self.options.config, "tasks", session)
         around.kept["plan_file"] = os.path.join(self.options.config, plan_path(session))
@@ -426,8 +438,7 @@ class _Making:
 
     def _environment(self) -> dict[str, str]:
         """Return what programs see: without the key, which is nobody's business."""
-        env = {**self.options.env, **self.settings.env, **self.env_file.found}
-        return {name: value for name, value in env.items() if name not in SECRETS}
+        return without_keys({**self.options.env, **self.settings.env, **self.env_file.found})
 
     def _scene(self, around: Around, guard: Followed, agent: dict[str, str]) -> Scene:
         return Scene(

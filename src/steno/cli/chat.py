@@ -185,9 +185,9 @@ def _run(asked: Asked) -> int:
     import asyncio
 
     from steno.agent.headless import Printer
+    from steno.agent.keys import holding_keys
     from steno.agent.meter import Limits
     from steno.agent.run import run
-    from steno.agent.start import SECRETS
     from steno.agent.thinking import betas_for
     from steno.guard.environ import forget
     from steno.model.client import Api
@@ -201,7 +201,7 @@ def _run(asked: Asked) -> int:
             return 0
     prompt = _prompt(asked) if asked.input_format == "text" else ""
     endpoint = Endpoint.from_environment(os.environ)
-    forget(SECRETS)
+    forget(holding_keys(os.environ))
     budget = _budget(asked.budget)
     options = _options(asked)
     options.limits = Limits(requests=asked.max_turns, cost=budget)
@@ -416,7 +416,7 @@ def _check_id(session_id: str, config: str) -> None:
 
 def _newest(options: "Options") -> str:
     """Return the newest session of this folder."""
-    from steno.format.paths import slug
+    from steno.format.slugs import slug
 
     folder = os.path.join(options.config, "projects", slug(os.path.realpath(options.cwd)))
     try:

@@ -8,7 +8,7 @@ from steno.demo.generations import Generation, generation
 from steno.demo.ids import Ids
 from steno.demo.outcomes import Call, Room
 from steno.demo.shapes import Tokens, record
-from steno.format.paths import slug
+from steno.format.slugs import slug
 
 __all__ = ["START", "ZERO", "Core", "Options"]
 

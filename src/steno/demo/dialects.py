@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Final
 
 from steno.demo.blocks import Json
-from steno.format.paths import dialect_session_path, dialect_slug, session_path, slug
+from steno.format.paths import dialect_session_path, session_path
+from steno.format.slugs import dialect_slug, slug
 
 __all__ = ["DIALECTS", "place", "translate"]
 

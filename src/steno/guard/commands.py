@@ -42,13 +42,15 @@ class Commands(msgspec.Struct, frozen=True):
     mode: Mode
     folders: tuple[str, ...]
     files: Files
+    home: str
+    """What bash takes `~` for."""
     read_only: frozenset[str] | None = None
     """The programs that may run because they only read; None for all that are known here."""
 
     def judge(self, script: str, cwd: str) -> Decision:
         """Say whether a script may run in a folder."""
         reading = read_script(script)
-        where = folders_of(reading, cwd)
+        where = folders_of(reading, cwd, self.home)
         denied = self._forbidden("deny", reading, script) or self._files_denied(reading, where)
         if denied is not None and denied.verdict == "deny":
             return denied
@@ -62,14 +64,14 @@ class Commands(msgspec.Struct, frozen=True):
             if free is not None and not narrow:
                 return self._guarded(reading, where) or free
             return Decision("ask", f"the command is not understood: {reading.trouble}")
-        if not tuple(reading.every()):
+        if not tuple(reading.every()) and not reading.tests:
             return Decision("ask", "there is no command in it")
         return self._each(reading, where, free)
 
     def unallowed(self, script: str, cwd: str) -> list[Command]:
         """Return the commands that nothing allows, for rules to be offered."""
         reading = read_script(script)
-        where = folders_of(reading, cwd)
+        where = folders_of(reading, cwd, self.home)
         if reading.trouble:
             return []
         return [each for each in reading.commands if self._why_not(each, where)]

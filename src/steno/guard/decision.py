@@ -19,5 +19,7 @@ class Decision(msgspec.Struct, frozen=True):
     """In plain words, for the person who is asked and the model that is refused."""
     rule: str = ""
     """The rule that decided, as it is written in the settings; empty when none did."""
+    paths: tuple[str, ...] = ()
+    """Where the files that it names really lay when it was judged; only those may be opened."""
     offers: tuple[str, ...] = ()
     """For `ask`: rules that would allow this and its like, the narrowest first."""

@@ -70,6 +70,10 @@ class Files(msgspec.Struct, frozen=True):
         kinds = (*self.rules.about("deny", "Read"), *self.rules.about("ask", "Read"))
         return bool(kinds)
 
+    def hides(self, place: Place) -> bool:
+        """Whether a place is kept from being read, wherever it is."""
+        return self._forbidden(place, "Read") is not None or bool(why_secret(place))
+
     def forbids(self) -> bool:
         """Whether there are rules that forbid files."""
         return bool(self.rules.about("deny", "Read") or self.rules.about("deny", "Edit"))

@@ -9,8 +9,11 @@ understood asks. Calls of `Bash` are read as bash reads them, so they must be ru
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
+
+import msgspec
 
 from steno.errors import BadRequest
 from steno.guard.commands import Commands
@@ -19,6 +22,7 @@ from steno.guard.files import Files
 from steno.guard.offers import offers_for_command, offers_for_path
 from steno.guard.paths import Place
 from steno.guard.rules import EDITS, READS, Layer, Rule, Rules, gather, tool_of
+from steno.guard.told import told, told_folder
 from steno.guard.words import names
 from steno.store.places import home_dir
 
@@ -47,8 +51,12 @@ class Guard:
         cwd: str,
         folders: Iterable[str],
         read_only_commands: Iterable[str] | None = None,
+        *,
+        home: str | None = None,
     ) -> None:
         """Take the rules, the mode, the project's folder and all working folders.
+
+        `home` is what the tools and bash will take `~` for: that of their environment.
 
         Raises:
             BadRequest: there is no such mode, or a folder is not absolute.
@@ -58,12 +66,13 @@ class Guard:
         self.cwd = cwd
         self.folders = tuple(dict.fromkeys(folders))
         self._only = None if read_only_commands is None else frozenset(read_only_commands)
+        self._home = _home() if home is None else home
         if mode not in MODES:
             raise BadRequest(f"there is no permission mode {mode!r}", hint=f"one of {MODES}")
         if not all(map(os.path.isabs, (cwd, *self.folders))):
             raise BadRequest("working folders must be absolute")
         self._files = Files(rules, mode, self.folders)
-        self._commands = Commands(rules, mode, self.folders, self._files, self._only)
+        self._commands = Commands(rules, mode, self.folders, self._files, self._home, self._only)
 
     def judge(self, tool_name: str, given: dict[str, Any], *, cwd: str) -> Decision:
         """Say whether a tool may be called with what it is given, in a folder."""
@@ -75,26 +84,34 @@ class Guard:
             return Decision("deny", f"{said.reason}; in this mode nobody is asked", said.rule)
         if said.rule:
             return said
-        return Decision("ask", said.reason, offers=tuple(self._offers(tool, given, cwd)))
+        offers = tuple(self._offers(tool, given, cwd))
+        return msgspec.structs.replace(said, offers=offers)
 
-    def may_read(self, path: str, *, cwd: str) -> bool:
-        """Whether a file may be shown that a search has come upon."""
-        return self._files.read(Place.of(path, cwd)).verdict == "allow"
+    def shown_in(self, folder: str) -> Callable[[str], bool]:
+        """Return what says whether a search of a folder may show a name that it came upon there.
+
+        Where the folder is, and whether it may be searched, was judged before; what counts here is
+        whether some of what is in it is kept from being read.
+        """
+        real = os.path.realpath(folder)
+        return lambda name: (
+            not self._files.hides(Place(os.path.join(folder, name), os.path.join(real, name)))
+        )
 
     def with_mode(self, mode: Mode) -> "Guard":
         """Return the same guard in another mode."""
-        return Guard(self.rules, mode, self.cwd, self.folders, self._only)
+        return Guard(self.rules, mode, self.cwd, self.folders, self._only, home=self._home)
 
     def with_rules(self, *allow: str) -> "Guard":
         """Return the same guard with more rules that allow."""
-        added = gather([Layer(allow=allow)], root=self.cwd, cwd=self.cwd, home=home_dir())
+        added = gather([Layer(allow=allow)], root=self.cwd, cwd=self.cwd, home=self._home)
         rules = Rules(
             (*self.rules.allow, *added.allow),
             self.rules.ask,
             self.rules.deny,
             (*self.rules.problems, *added.problems),
         )
-        return Guard(rules, self.mode, self.cwd, self.folders, self._only)
+        return Guard(rules, self.mode, self.cwd, self.folders, self._only, home=self._home)
 
     def is_named_by(self, rule: str, tool: str, given: dict[str, Any]) -> bool:
         """Whether a rule names a call, or something that it runs."""
@@ -116,7 +133,8 @@ class Guard:
             if not _path(given):
                 return Decision("ask", "it does not say which file it changes")
             # All that are given are judged: which one counts is for the tool to say.
-            return _worst(self._files.write(Place.of(each, cwd), tool) for each in _paths(given))
+            places = [self._place(each, cwd) for each in _paths(given)]
+            return _worst(places, [self._files.write(place, tool) for place in places])
         if tool in READS:
             return self._read(tool, given, cwd)
         if tool == "WebFetch":
@@ -134,16 +152,34 @@ class Guard:
         path = _path(given)
         if not path and tool == "Read":
             return Decision("ask", "it does not say which file it reads")
-        given_paths = _paths(given) or ["."]
-        said = _worst(self._files.read(Place.of(each, cwd), tool) for each in given_paths)
+        places = [self._place(each, cwd) for each in _paths(given) or ["."]]
         pattern = given.get("pattern")
-        if said.verdict != "allow" or tool != "Glob" or not isinstance(pattern, str):
-            return said
-        fixed = re.split(r"[*?\[{]", pattern, maxsplit=1)[0]
-        if ".." in pattern[len(fixed) :].split("/") or pattern.startswith("~"):
-            return Decision("ask", "its pattern may lead out of the working folders")
-        start = fixed if fixed == pattern else fixed[: fixed.rfind("/") + 1]
-        return self._files.read(Place.of(start or ".", os.path.join(cwd, path)), tool)
+        if tool == "Glob" and isinstance(pattern, str):
+            places = list(self._globbed(pattern, _paths(given) or ["."], cwd))
+        return _worst(places, [self._files.read(place, tool) for place in places])
+
+    def _globbed(self, pattern: str, paths: list[str], cwd: str) -> Iterator[Place]:
+        """Yield the folders that a pattern is looked for in, and what it names in them."""
+        for path in paths:
+            try:
+                folder, rest = told_folder(pattern, path, cwd, self._home)
+            except (OSError, ValueError):
+                folder, rest = pattern, os.pardir
+            if os.pardir in rest.split("/"):
+                yield Place(pattern, pattern, broken=True)
+                continue
+            yield Place.of(folder)
+            fixed = re.split(r"[*?\[{\\]", rest, maxsplit=1)[0].lstrip("/")
+            start = fixed if fixed == rest.lstrip("/") else fixed[: fixed.rfind("/") + 1]
+            if start:
+                yield Place.of(start, folder)
+
+    def _place(self, path: str, cwd: str) -> Place:
+        """Return the place that a tool will take a path for."""
+        try:
+            return Place.of(told(path, cwd, self._home))
+        except (OSError, ValueError):
+            return Place(path, path, broken=True)
 
     def _named(self, tool: str, name: str, ask: str) -> Decision:
         """Judge by name alone; without words to ask with, it is allowed."""
@@ -183,7 +219,7 @@ class Guard:
                     inner = inner.inner[0]
                 yield from offers_for_command(inner)
         elif tool in EDITS | READS:
-            yield from offers_for_path(Place.of(_path(given) or ".", cwd), tool, self.cwd)
+            yield from offers_for_path(self._place(_path(given) or ".", cwd), tool, self.cwd)
         elif tool == "WebFetch":
             host = _host(given.get("url"))
             if host:
@@ -204,9 +240,17 @@ def _paths(given: dict[str, Any]) -> list[str]:
     return [path for path in found if isinstance(path, str) and path]
 
 
-def _worst(said: Iterable[Decision]) -> Decision:
+def _worst(places: list[Place], said: list[Decision]) -> Decision:
+    """Return the strictest of decisions, with all the places that were judged."""
     order = {"deny": 0, "ask": 1, "allow": 2}
-    return min(said, key=lambda each: order[each.verdict])
+    strictest = min(said, key=lambda each: order[each.verdict])
+    return msgspec.structs.replace(strictest, paths=tuple(place.real for place in places))
+
+
+def _home() -> str:
+    with suppress(BadRequest):
+        return home_dir()
+    return ""
 
 
 def _host(url: object) -> str:

@@ -14,9 +14,19 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from steno.guard.grammar import (
+    APART,
+    COMPARISONS,
+    HOLDERS,
+    LEAVES,
+    ODD_BACKQUOTES,
+    RESERVED,
+    TESTS,
+    WORDS,
+)
 from steno.guard.hidden import unfold
 from steno.guard.syntax import Trouble, assignment, heredoc, redirection, word
-from steno.guard.words import HOLE, Assignment, Command, Redirection, Word, literal, names
+from steno.guard.words import HOLE, Assignment, Command, Redirection, Word, literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,54 +41,6 @@ _MOST_DEPTH: Final = 40
 _MOST_SCRIPTS: Final = 4
 _PLAIN: Final = re.compile(r"[ -~\n\t]*")
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
-# Nodes that only hold others.
-_HOLDERS: Final = frozenset(
-    {
-        "program",
-        "list",
-        "pipeline",
-        "subshell",
-        "compound_statement",
-        "redirected_statement",
-        "negated_command",
-        "if_statement",
-        "elif_clause",
-        "else_clause",
-        "do_group",
-        "command_substitution",
-        "process_substitution",
-        "variable_assignments",
-        "case_statement",
-        "case_item",
-    }
-)
-_ODD_BACKQUOTES: Final = re.compile(rb"`.*[\\#'\"]", re.DOTALL)
-_LEAVES: Final = frozenset(
-    {
-        *("\n", ";", ";;", "&&", "||", "|", "|&", "&", "(", ")", "{", "}", "!", "=", "+="),
-        *("if", "then", "elif", "else", "fi", "while", "until", "for", "in", "do", "done"),
-        *("case", "esac", "function", "select", "$(", "`", "<(", ">(", "<<", "<<-", "<<<"),
-        *("variable_name", "word", "file_descriptor", "heredoc_start", "heredoc_end"),
-    }
-)
-# What bash reads as part of its grammar: no program goes by these names.
-_RESERVED: Final = names(
-    "if then elif else fi for while until do done case esac select function coproc { } [[ ]] ! in"
-)
-# What is only itself where blanks follow.
-_APART: Final = frozenset(
-    {*("{", "!", "if", "then", "elif", "else", "while", "until", "for", "in", "do", "case")}
-)
-_WORDS: Final = frozenset(
-    {
-        *("word", "string", "raw_string", "number", "concatenation", "simple_expansion"),
-        *("expansion", "command_substitution", "process_substitution", "arithmetic_expansion"),
-        *("ansi_c_string", "translated_string", "brace_expression", "extglob_pattern"),
-        *("array", "string_content", "regex", "variable_name"),
-    }
-)
-_TESTS: Final = names("-f -d -e -r -w -x -s -z -n -L -h -nt -ot -ef")
-_COMPARISONS: Final = frozenset({"=", "==", "!=", "!", "&&", "||", "[", "]", "[[", "]]"})
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -86,6 +48,8 @@ class Reading(msgspec.Struct, frozen=True):
 
     commands: tuple[Command, ...] = ()
     trouble: str = ""
+    tests: bool = False
+    """Whether there are tests in it, which say something of files and words and do nothing."""
 
     def every(self) -> "Iterator[Command]":
         """Yield all commands, those inside others too."""
@@ -120,7 +84,7 @@ def _read(script: str, depth: int, *, repeated: bool = False) -> Reading:
     troubles += reader.troubles
     if sum(1 for _ in _every(tuple(reader.commands))) > MOST_COMMANDS:
         troubles.append(f"it has more than {MOST_COMMANDS} commands")
-    return Reading(tuple(reader.commands), troubles[0] if troubles else "")
+    return Reading(tuple(reader.commands), troubles[0] if troubles else "", reader.tests)
 
 
 def _unseen(char: str) -> bool:
@@ -149,6 +113,7 @@ class _Reader:
         self.troubles: list[str] = []
         self.loops = 1 if repeated else 0
         self.end: int | None = None
+        self.tests = False
 
     def statement(self, node: "Node", depth: int) -> None:
         """Read a statement, or anything that holds statements."""
@@ -161,13 +126,13 @@ class _Reader:
         read = _READ_BY.get(kind)
         if read is not None:
             read(self, node, depth)
-        elif kind in _WORDS:
+        elif kind in WORDS:
             self.value(node, depth)
         else:
             after = self.source[node.end_byte : node.end_byte + 1]
-            if kind in _APART and after.strip(b" \t\n;"):
+            if kind in APART and after.strip(b" \t\n;"):
                 self.troubles.append("it has something that may be a word or not")
-            if kind not in _HOLDERS and kind not in _LEAVES and not node.is_error:
+            if kind not in HOLDERS and kind not in LEAVES and not node.is_error:
                 self.troubles.append(f"it has syntax that is not judged here ({kind})")
             self.inside(node, depth)
 
@@ -191,7 +156,7 @@ class _Reader:
         if node.type == "redirected_statement" and node.children[0].type == "command":
             self.command(node.children[0], depth + 1, node.children[1:])
             return
-        if node.type == "command_substitution" and _ODD_BACKQUOTES.match(node.text or b""):
+        if node.type == "command_substitution" and ODD_BACKQUOTES.match(node.text or b""):
             self.troubles.append("it has backquotes with quotes or comments in them")
         for child in node.children:
             self.statement(child, depth + 1)
@@ -247,7 +212,7 @@ class _Reader:
                 words.append(self.value(child.children[0], depth))
             elif child.type in {"file_redirect", "herestring_redirect", "heredoc_redirect"}:
                 redirects.append(child)
-            elif child.type in _WORDS:
+            elif child.type in WORDS:
                 words.append(self.value(child, depth))
             elif child.type == "comment":
                 self.comment(child)
@@ -291,7 +256,7 @@ class _Reader:
                 self.statements_in(child, depth)
             elif child.type == "file_redirect":
                 made += self.redirections([child], depth)
-            elif child.type in _WORDS:
+            elif child.type in WORDS:
                 # More words of the command itself, which was read without them.
                 self.troubles.append("it has words behind a here-document")
                 self.value(child, depth)
@@ -324,7 +289,7 @@ class _Reader:
                 made = self.assigned(child, depth)
                 value = made.value
                 words.append(Word(f"{made.name}={value.text}", splits=value.splits))
-            elif child.type in _WORDS:
+            elif child.type in WORDS:
                 words.append(self.value(child, depth))
             else:
                 words.append(literal((child.text or b"").decode()))
@@ -332,6 +297,7 @@ class _Reader:
 
     def test(self, node: "Node", depth: int) -> None:
         """Read `[ … ]` and `[[ … ]]`: some of their operators run what a variable holds."""
+        self.tests = True
         self.between(node, b" \t")
         begin, end = node.children[0], node.children[-1]
         splits_matter = begin.type == "["
@@ -346,13 +312,13 @@ class _Reader:
             self.between(node, b" \t")
             for child in node.children:
                 self.tested(child, depth, splits_matter=splits_matter)
-        elif node.type in _WORDS:
+        elif node.type in WORDS:
             if self.value(node, depth).splits and splits_matter:
                 self.troubles.append("it has a test whose words are not known")
         elif node.type == "test_operator":
-            if (node.text or b"").decode() not in _TESTS:
+            if (node.text or b"").decode() not in TESTS:
                 self.troubles.append("it has a test that may run what a variable holds")
-        elif node.type not in _COMPARISONS:
+        elif node.type not in COMPARISONS:
             self.troubles.append(f"it has a test that is not judged here ({node.type})")
             self.statements_in(node, depth)
 
@@ -364,7 +330,7 @@ class _Reader:
         """Return a command with the commands that hide in it, and with those that hide in them."""
         if command.words and (not command.words[0].literal or command.words[0].splits):
             self.troubles.append("the name of a program is not known before it runs")
-        if command.program in _RESERVED:
+        if command.program in RESERVED:
             self.troubles.append(f"it has syntax that is not judged here ({command.program})")
         if depth > _MOST_SCRIPTS:
             self.troubles.append("commands run commands too many times over")

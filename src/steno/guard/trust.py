@@ -170,7 +170,7 @@ def _variables(value: object, held: list[str]) -> dict[str, Any]:
     taken: dict[str, Any] = {}
     for name, item in _object(value).items():
         upper = name.upper()
-        guarded = upper in _EXACT or upper.startswith(_VARIABLES) or upper.endswith("_CA_BUNDLE")
+        guarded = upper in _EXACT or upper.startswith(_VARIABLES) or "CA_BUNDLE" in upper
         if guarded and not _CHOICES.fullmatch(upper):
             held.append(f"env.{name}")
         else:

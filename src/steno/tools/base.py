@@ -86,3 +86,9 @@ class Around(msgspec.Struct, kw_only=True, eq=False):
     seen: dict[str, tuple[int, int]] = {}
     """The files that were read or written here: path → (mtime in ns, size) at that moment."""
     kept: dict[str, Any] = {}
+    judged: dict[str, tuple[str, ...]] = {}
+    """Where the files of a call really lay when it was allowed, by the call's id."""
+    folders: tuple[str, ...] = ()
+    """The working folders, which a command does not lead the conversation out of; none for any."""
+    shown_in: Callable[[str], Callable[[str], bool]] = lambda _folder: lambda _name: True
+    """Says for a folder that is searched which of the names below it may be shown."""

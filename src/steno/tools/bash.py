@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from steno.guard.paths import Place, is_inside
 from steno.tools.base import Around, Outcome, Spec, ToolFailure
 from steno.tools.inputs import taken
 from steno.tools.output import LIMIT, Capture, harmless, persisted, save
@@ -153,17 +154,27 @@ class Bash:
             await shell.end()
             raise
         of(around).keep(shell)
-        await asyncio.to_thread(_move, around, shell)
+        strayed = await asyncio.to_thread(_move, around, shell)
         run.finish()
+        if strayed:
+            run.take("stderr", f"Shell cwd was reset to {harmless(around.cwd)}\n".encode())
+            run.finish()
         first = f"Exit code {exit_code(code)}" if code else ""
         return await run.outcome(first, interrupted=False)
 
 
-def _move(around: Around, shell: Shell) -> None:
-    """Go where the command went; a link that leads to the same place stays as it was said."""
+def _move(around: Around, shell: Shell) -> bool:
+    """Go where the command went, but not out of the working folders; say whether it left them.
+
+    A link that leads to the same place stays as it was said.
+    """
     there = shell.moved_to
-    if there and os.path.isdir(there) and os.path.realpath(around.cwd) != there:
-        around.cwd = there
+    if not there or not os.path.isdir(there) or os.path.realpath(around.cwd) == there:
+        return False
+    if around.folders and not is_inside(Place.of(there), around.folders):
+        return True
+    around.cwd = there
+    return False
 
 
 async def _in_background(asked: _Command, around: Around, call: str) -> Outcome:

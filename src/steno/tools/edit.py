@@ -89,9 +89,8 @@ class Edit:
 
     async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
         """Make the replacement."""
-        del call
         asked = taken(given, _EditInput)
-        draft, old, patch = await _edit(asked.file_path, [asked], around)
+        draft, old, patch = await _edit(asked.file_path, [asked], around, call)
         detail = {
             "filePath": spoken(draft.path),
             "oldString": asked.old_string,
@@ -112,9 +111,8 @@ class MultiEdit:
 
     async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
         """Make the replacements."""
-        del call
         asked = taken(given, _MultiInput)
-        draft, old, patch = await _edit(asked.file_path, asked.edits, around)
+        draft, old, patch = await _edit(asked.file_path, asked.edits, around, call)
         detail = {
             "filePath": spoken(draft.path),
             "edits": msgspec.to_builtins(asked.edits),
@@ -132,12 +130,12 @@ class MultiEdit:
 
 
 async def _edit(
-    path: str, edits: Sequence[_Change], around: Around
+    path: str, edits: Sequence[_Change], around: Around, call: str
 ) -> tuple[Draft, str, list[dict[str, Any]]]:
     """Make all replacements in a file; return it, its text before, and what changed."""
     if not edits:
         raise ToolFailure("there is nothing to change: `edits` is empty")
-    draft = await asyncio.to_thread(take_up, path, around)
+    draft = await asyncio.to_thread(take_up, path, around, call)
     text = draft.text
     if text is None:
         raise ToolFailure(f"{shown(draft.path)} is not a text file")

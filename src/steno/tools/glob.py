@@ -8,6 +8,7 @@ import asyncio
 import os
 import re
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +18,7 @@ from steno.tools.inputs import taken
 from steno.tools.listing import relative, walk, when_changed
 from steno.tools.patterns import folder_of, glob_pattern
 from steno.tools.programs import FLAGS, SECONDS, Finder, ripgrep, run_program
+from steno.tools.texts import settled
 from steno.tools.words import shown, spoken
 
 __all__ = ["Glob"]
@@ -58,13 +60,13 @@ class Glob:
 
     async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
         """Find files."""
-        del call
         asked = taken(given, _Input)
         began = time.monotonic()
         folder, pattern = folder_of(asked.pattern, asked.path, around)
         fits = glob_pattern(pattern)
-        names, is_all = await self._list(folder, around)
-        found = await asyncio.to_thread(_newest, folder, names, fits)
+        real = await asyncio.to_thread(settled, folder, around, call)
+        names, is_all = await self._list(real, around)
+        found = await asyncio.to_thread(_newest, folder, names, fits, around.shown_in(folder))
         paths = [relative(path, around) for path in found[:_SHOWN]]
         detail = {
             "filenames": [spoken(path) for path in paths],
@@ -104,6 +106,9 @@ def _walked(folder: str) -> tuple[list[str], bool]:
     return names, True
 
 
-def _newest(folder: str, names: list[str], fits: re.Pattern[str]) -> list[str]:
-    paths = [os.path.join(folder, name) for name in names if fits.fullmatch(name)]
+def _newest(
+    folder: str, names: list[str], fits: re.Pattern[str], is_shown: Callable[[str], bool]
+) -> list[str]:
+    fitting = [name for name in names if fits.fullmatch(name) and is_shown(name)]
+    paths = [os.path.join(folder, name) for name in fitting]
     return sorted(sorted(paths), key=when_changed, reverse=True)

@@ -11,7 +11,7 @@ from steno.tools.grep_results import show_counts, show_files, show_lines
 from steno.tools.grep_search import LONGEST, WRONG, Job, Search
 from steno.tools.inputs import taken
 from steno.tools.programs import FLAGS, Finder, Ran, ripgrep, run_program, run_self
-from steno.tools.texts import place
+from steno.tools.texts import place, settled
 from steno.tools.words import shown
 
 __all__ = ["Grep"]
@@ -70,15 +70,14 @@ class Grep:
 
     async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
         """Search."""
-        del call
         asked = taken(given, Search)
-        job = await asyncio.to_thread(_job, asked, around)
+        job = await asyncio.to_thread(_job, asked, around, call)
         program = self._find()
         if program is None:
             given_on = msgspec.json.encode(asked)
-            ran = await run_self("steno.tools.grep_stand_in", job.folder, job.name, given=given_on)
+            ran = await run_self("steno.tools.grep_stand_in", job.real, job.name, given=given_on)
         else:
-            ran = await run_program(_command(program, job), job.folder, env=around.env)
+            ran = await run_program(_command(program, job), job.real, env=around.env)
         _refuse(ran, asked)
         shapes = {"content": show_lines, "count": show_counts, "files_with_matches": show_files}
         outcome = await asyncio.to_thread(shapes[asked.output_mode], ran.out, job, around)
@@ -89,15 +88,17 @@ class Grep:
         return Outcome(f"{outcome.content}{note}", outcome.detail)
 
 
-def _job(asked: Search, around: Around) -> Job:
+def _job(asked: Search, around: Around, call: str) -> Job:
     for words in (asked.pattern, asked.glob or "", asked.type or ""):
         if "\0" in words or words.encode("utf-8", "replace").decode("utf-8") != words:
             raise ToolFailure(f"{shown(words)} cannot be looked for")
     path = place(asked.path or ".", around)
-    if os.path.isdir(path):
-        return Job(asked, path, "")
-    if os.path.isfile(path):
-        return Job(asked, *os.path.split(path))
+    real = settled(path, around, call)
+    if os.path.isdir(real):
+        return Job(asked, path, "", real)
+    if os.path.isfile(real):
+        folder, name = os.path.split(real)
+        return Job(asked, folder, name, folder)
     if os.path.lexists(path):
         raise ToolFailure(f"{shown(path)} is neither a file nor a folder")
     raise ToolFailure(

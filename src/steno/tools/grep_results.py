@@ -25,7 +25,7 @@ _Lines: TypeAlias = list[tuple[str, list[str]]]
 
 def show_lines(out: bytes, job: Job, around: Around) -> Outcome:
     """Show the lines that were found."""
-    found = sorted(_parsed(out), key=itemgetter(0))
+    found = sorted(_shown(_parsed(out), job, around), key=itemgetter(0))
     lines: list[str] = []
     has_groups = any(job.asked.around)
     for path, texts in found:
@@ -44,6 +44,14 @@ def show_lines(out: bytes, job: Job, around: Around) -> Outcome:
         **limits,
     }
     return Outcome((content or "No matches found") + _rest(lines, chosen, job.asked), detail)
+
+
+def _shown(found: _Lines, job: Job, around: Around) -> _Lines:
+    """Leave out the files that are kept from being read; a single one was judged by its name."""
+    if job.name:
+        return found
+    is_shown = around.shown_in(job.folder)
+    return [(path, texts) for path, texts in found if is_shown(path)]
 
 
 def _led(name: str, text: str, asked: Search) -> str:
@@ -91,7 +99,8 @@ def _end_group(found: _Lines) -> None:
 
 def show_counts(out: bytes, job: Job, around: Around) -> Outcome:
     """Say how many lines were found in each file."""
-    counts = [(path, int(text)) for path, (text, *_) in sorted(_parsed(out)) if text.isdigit()]
+    found = sorted(_shown(_parsed(out), job, around))
+    counts = [(path, int(text)) for path, (text, *_) in found if text.isdigit()]
     paths = [relative(os.path.join(job.folder, path), around) for path, _ in counts]
     lines = [f"{shown(path)}:{count}" for path, (_, count) in zip(paths, counts, strict=True)]
     chosen, limits = _chosen(lines, job.asked)
@@ -114,7 +123,8 @@ def show_counts(out: bytes, job: Job, around: Around) -> Outcome:
 
 def show_files(out: bytes, job: Job, around: Around) -> Outcome:
     """Name the files, the newest first."""
-    names = [name.removeprefix("./") for name in os.fsdecode(out).split("\0")[:-1]]
+    every_name = [name.removeprefix("./") for name in os.fsdecode(out).split("\0")[:-1]]
+    names = [name for name, _ in _shown([(name, []) for name in every_name], job, around)]
     paths = sorted(os.path.join(job.folder, name) for name in names)
     paths.sort(key=when_changed, reverse=True)
     every = [relative(path, around) for path in paths]

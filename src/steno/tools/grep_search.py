@@ -56,3 +56,5 @@ class Job(msgspec.Struct, frozen=True):
     folder: str
     name: str
     """The one file to search; nothing for all in the folder."""
+    real: str
+    """Where the folder really is."""

@@ -190,11 +190,10 @@ class NotebookEdit:
 
     async def run(self, given: Json, around: Around, call: str) -> Outcome:
         """Change one cell."""
-        del call
         asked = taken(given, _Input)
         if not is_notebook(asked.notebook_path):
             raise ToolFailure(f"{shown(asked.notebook_path)} is not a notebook: use Edit")
-        draft = await asyncio.to_thread(take_up, asked.notebook_path, around)
+        draft = await asyncio.to_thread(take_up, asked.notebook_path, around, call)
         text = _text_of(draft)
         notebook = parse(text.text, draft.path)
         detail = _change(notebook, asked)

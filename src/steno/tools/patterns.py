@@ -4,6 +4,7 @@ import os
 import re
 from typing import Final
 
+from steno.guard.told import told_folder
 from steno.tools.base import Around, ToolFailure
 from steno.tools.texts import place
 from steno.tools.words import shown
@@ -12,7 +13,6 @@ __all__ = ["folder_of", "glob_pattern"]
 
 _MOST_CHOICES: Final = 256
 _MOST_DEEP: Final = 4
-_MAGIC: Final = frozenset("*?[{\\")
 _SIGN: Final = re.compile(r"\*+|\?|\[[!^]?\]?[^\]]*\]|\\.|.", re.DOTALL)
 _RANGE: Final = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 
@@ -25,14 +25,9 @@ def folder_of(pattern: str, path: str | None, around: Around) -> tuple[str, str]
     """
     if not pattern:
         raise ToolFailure("the pattern is empty")
+    place(pattern, around)
     folder = place(path or ".", around)
-    pattern = pattern.removeprefix("./")
-    if pattern.startswith(("/", "~/")) or ".." in pattern.split("/"):
-        parts = pattern.split("/")
-        plain = next((n for n, part in enumerate(parts) if _MAGIC & set(part)), len(parts) - 1)
-        above = "/".join(parts[: min(plain, len(parts) - 1)]) or "/"
-        folder = place(os.path.join(folder, above) if above[0] != "~" else above, around)
-        pattern = "/" + "/".join(parts[min(plain, len(parts) - 1) :])
+    folder, pattern = told_folder(pattern, folder, around.cwd, around.env.get("HOME", ""))
     if not os.path.isdir(folder):
         raise ToolFailure(f"there is no folder {shown(folder)}")
     return folder, pattern

@@ -4,14 +4,15 @@ shell = await start("make test", around, take)      # take(stream, bytes) while 
 code = await shell.wait()                           # or: await shell.end()
 
 A command's processes are found by their session and group, by whose children they are and, where
-there is `/proc`, by a mark in their environment: so also those that left the group.
+there is `/proc`, by a mark in their environment and by the pipes that they can print to: so also
+those that left the group, the family and the environment behind.
 """
 
 import asyncio
 import os
 import shlex
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol, TypeAlias
@@ -70,6 +71,11 @@ class _Pipe:
     @property
     def open(self) -> bool:
         return self._read >= 0
+
+    @property
+    def name(self) -> str:
+        """What the system calls it, for whoever has the other end."""
+        return f"pipe:[{os.fstat(self._read).st_ino}]" if self.open else ""
 
     def spawned(self) -> None:
         """Let go of the end that the command has now."""
@@ -229,7 +235,7 @@ class Shell:
     def _signal(self, *numbers: int) -> bool:
         """Send signals to all its processes; say whether there were any."""
         leader = self._leader()
-        pids = kin(self.mark, leader)
+        pids = kin(self.mark, leader, {pipe.name for pipe in self._pipes if pipe.open})
         for number in numbers:
             if leader is not None:
                 with suppress(ProcessLookupError, PermissionError):
@@ -291,8 +297,10 @@ async def start(command: str, around: Around, take: Take, *, outside: bool = Fal
 # Finding processes
 
 
-def kin(mark: str, leader: int | None) -> set[int]:
+def kin(mark: str, leader: int | None, pipes: Collection[str] = ()) -> set[int]:
     """Return the processes that bear a mark, are of a leader's session, or descend from such.
+
+    Those that have one of the `pipes` open belong to them as well.
 
     Nothing where there is no `/proc`. What has ended, but was not yet fetched, does not count.
     """
@@ -314,7 +322,7 @@ def kin(mark: str, leader: int | None) -> set[int]:
         children.setdefault(parent, []).append(pid)
         if state in b"ZX":
             ended.add(pid)
-        elif leader in {group, session} or wanted in _marks(pid):
+        elif leader in {group, session} or wanted in _marks(pid) or _holds(pid, pipes):
             found.add(pid)
     waiting = list(found)
     while waiting:
@@ -330,6 +338,18 @@ def _marks(pid: int) -> list[bytes]:
         if name == MARK.encode():
             return value.split(b",")
     return []
+
+
+def _holds(pid: int, pipes: Collection[str]) -> bool:
+    """Whether a process has one of the pipes open; we ourselves read all of them."""
+    if not pipes or pid == os.getpid():
+        return False
+    with suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(OSError):
+                if os.readlink(f"/proc/{pid}/fd/{name}") in pipes:
+                    return True
+    return False
 
 
 def _file(path: str) -> bytes:

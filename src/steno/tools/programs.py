@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from steno.store.beneath import Folder
 from steno.tools.words import failed
 
 __all__ = ["FLAGS", "SECONDS", "Finder", "Ran", "ripgrep", "run_program", "run_self"]
@@ -60,12 +61,16 @@ async def run_program(
     given: bytes = b"",
     seconds: float = SECONDS,
 ) -> Ran:
-    """Run a program to its end, or until it takes too long or says too much."""
+    """Run a program to its end, or until it takes too long or says too much.
+
+    The folder is a path with all links resolved: none is followed on the way there.
+    """
     pipe = asyncio.subprocess.PIPE
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command, cwd=folder, env=env, stdin=pipe, stdout=pipe, stderr=pipe
-        )
+        with Folder(folder) as held:
+            process = await asyncio.create_subprocess_exec(
+                *command, cwd=held.standing, env=env, stdin=pipe, stdout=pipe, stderr=pipe
+            )
     except OSError as error:
         raise failed("search", folder, error) from error
     out, err = bytearray(), bytearray()

@@ -21,6 +21,7 @@ from steno.tools.texts import (
     place,
     read_up_to,
     remember,
+    settled,
     stamp_of,
 )
 from steno.tools.words import failed, shown, size_words, spoken
@@ -100,18 +101,17 @@ class Read:
 
     async def run(self, given: Json, around: Around, call: str) -> Outcome:
         """Read a file."""
-        del call
         asked = taken(given, _Input)
         if (asked.offset or 0) < 0 or (asked.limit is not None and asked.limit < 1):
             raise ToolFailure("`offset` and `limit` count lines from 1 on")
         path = place(asked.file_path, around)
-        found = await asyncio.to_thread(_read, path, asked, around)
+        real = await asyncio.to_thread(settled, path, around, call)
+        found = await asyncio.to_thread(_read, path, real, asked, around)
         return found if isinstance(found, Outcome) else await show_pdf(found, asked.pages)
 
 
-def _read(path: str, asked: _Input, around: Around) -> Outcome | Pdf:
-    descriptor, status = open_file(path, around)
-    real = os.path.realpath(path)
+def _read(path: str, real: str, asked: _Input, around: Around) -> Outcome | Pdf:
+    descriptor, status = open_file(path, real, around)
     try:
         head = read_up_to(descriptor, _HEAD, path)
         if head.startswith(b"%PDF-"):

@@ -78,10 +78,13 @@ class _Folder:
             return None
         try:
             with open(os.path.join(self._path, name), "rb") as file:
-                return msgspec.json.decode(file.read(_BIGGEST), type=_Task)
+                task = msgspec.json.decode(file.read(_BIGGEST), type=_Task)
         except (OSError, msgspec.DecodeError):
             # Somebody else's file that is no task, or not there: as if it were not.
             return None
+        # What it says of itself must not lead its next writing elsewhere.
+        task.id = number
+        return task
 
     def all(self) -> list[_Task]:
         return [task for number in self.numbers() if (task := self.get(str(number)))]

@@ -13,6 +13,8 @@ from typing import Final
 
 import msgspec
 
+from steno.guard.told import told
+from steno.store.beneath import Folder
 from steno.tools.base import Around, ToolFailure
 from steno.tools.words import failed, shown, size_words
 
@@ -29,6 +31,7 @@ __all__ = [
     "place",
     "read_up_to",
     "remember",
+    "settled",
     "stamp_of",
 ]
 
@@ -75,21 +78,26 @@ def place(given: str, around: Around) -> str:
         raise ToolFailure(
             "the path is empty" if not given else "a path cannot hold a NUL character"
         )
-    home = around.env.get("HOME", "")
-    if home and (given == "~" or given.startswith("~/")):
-        given = home + given[1:]
-    path = os.path.join(around.cwd, given)
     try:
-        os.fsencode(path)
+        os.fsencode(given)
     except UnicodeEncodeError as error:
         raise ToolFailure(f"{shown(given)} is no path: it holds half a character") from error
-    if os.pardir not in path.split(os.sep):
-        return os.path.normpath(path)
-    # Only the file system knows where `..` leads behind a link.
-    folder, name = os.path.split(path)
-    if name in {"", os.curdir, os.pardir}:
-        return os.path.realpath(path)
-    return os.path.join(os.path.realpath(folder), name)
+    return told(given, around.cwd, around.env.get("HOME", ""))
+
+
+def settled(path: str, around: Around, call: str) -> str:
+    """Return where a path really leads, which must be where it led when the call was judged.
+
+    Raises:
+        ToolFailure: somebody has put a link in its way since.
+    """
+    real = os.path.realpath(path)
+    judged = around.judged.get(call, ())
+    if judged and real not in judged:
+        raise ToolFailure(
+            f"{shown(path)} leads elsewhere than it did when the call was allowed: nothing was done"
+        )
+    return real
 
 
 # Files
@@ -100,15 +108,17 @@ def stamp_of(status: os.stat_result) -> Stamp:
     return status.st_mtime_ns, status.st_size
 
 
-def open_file(path: str, around: Around) -> tuple[int, os.stat_result]:
-    """Open a regular file; return its descriptor, and what it is.
+def open_file(path: str, real: str, around: Around) -> tuple[int, os.stat_result]:
+    """Open the regular file at `real`, which was asked for as `path`; no link is followed.
 
     Raises:
         ToolFailure: it is not there, not a file, or may not be read.
     """
     try:
-        _refuse_other(path, os.stat(path))
-        descriptor = os.open(path, _OPEN)
+        with Folder(os.path.dirname(real)) as folder:
+            name = os.path.basename(real) or os.curdir
+            _refuse_other(path, folder.status(name))
+            descriptor = folder.open(name, _OPEN)
     except FileNotFoundError as error:
         raise ToolFailure(_missing(path, around)) from error
     except OSError as error:
@@ -134,13 +144,13 @@ def read_up_to(descriptor: int, most: int, path: str) -> bytes:
     return b"".join(pieces)
 
 
-def load(path: str, around: Around) -> tuple[bytes, os.stat_result]:
-    """Return a whole file.
+def load(path: str, real: str, around: Around) -> tuple[bytes, os.stat_result]:
+    """Return the whole of the file at `real`, which was asked for as `path`.
 
     Raises:
         ToolFailure: it cannot be read, or is too big.
     """
-    descriptor, status = open_file(path, around)
+    descriptor, status = open_file(path, real, around)
     try:
         data = read_up_to(descriptor, MOST_WHOLE + 1, path)
     finally:

@@ -2,12 +2,12 @@
 
 import asyncio
 import os
-import stat
-from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
+from steno.store.beneath import Folder
 from steno.tools.base import Around, Outcome, Spec, ToolFailure
 from steno.tools.inputs import taken
 from steno.tools.patch import structured_patch
@@ -20,6 +20,7 @@ from steno.tools.texts import (
     load,
     place,
     remember,
+    settled,
     stamp_of,
 )
 from steno.tools.words import failed, shown, spoken
@@ -46,14 +47,6 @@ _SCHEMA: Final[dict[str, Any]] = {
     "required": ["file_path", "content"],
     "additionalProperties": False,
 }
-_NEW: Final = (
-    os.O_WRONLY
-    | os.O_CREAT
-    | os.O_EXCL
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -74,14 +67,14 @@ class Draft(msgspec.Struct, frozen=True):
         return self.text.form if self.text is not None else Form()
 
 
-def take_up(given: str, around: Around) -> Draft:
+def take_up(given: str, around: Around, call: str) -> Draft:
     """Look at a file that is to be written.
 
     Raises:
         ToolFailure: it was not read before, has changed since, or is no file to write to.
     """
     path = place(given, around)
-    real = os.path.realpath(path)
+    real = settled(path, around, call)
     try:
         os.lstat(real)
     except (FileNotFoundError, NotADirectoryError):
@@ -89,7 +82,7 @@ def take_up(given: str, around: Around) -> Draft:
     except OSError as error:
         raise failed("write", path, error) from error
     # A link is only left here where links lead in a circle.
-    data, status = load(real, around)
+    data, status = load(path, real, around)
     known = around.seen.get(real)
     if known is None:
         raise ToolFailure(f"{shown(path)} exists but was not read yet: read it first with Read")
@@ -116,44 +109,18 @@ async def save(draft: Draft, raw: str, form: Form, around: Around) -> None:
 
 def _put(draft: Draft, data: bytes) -> os.stat_result:
     """Write beside the file and exchange both, so that nobody ever sees half a file."""
-    folder = os.path.dirname(draft.real)
-    scratch = os.path.join(folder, f".{os.urandom(8).hex()}.steno-tmp")
+    above, name = os.path.split(draft.real)
     try:
-        os.makedirs(folder, exist_ok=True)
-        _fill(scratch, data, draft.status)
-        _refuse_changed(draft)
-        os.replace(scratch, draft.real)
-        return os.stat(draft.real)
+        with Folder(above, make=True) as folder:
+            changed = partial(_refuse_changed, draft, folder)
+            return folder.put(name, data, draft.status, before=changed)
     except OSError as error:
         raise failed("write", draft.path, error) from error
-    finally:
-        with suppress(OSError):
-            os.unlink(scratch)
 
 
-def _fill(scratch: str, data: bytes, like: os.stat_result | None) -> None:
-    descriptor = os.open(scratch, _NEW, 0o666 if like is None else 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        if like is not None:
-            _dress(scratch, like)
-        os.fsync(file.fileno())
-
-
-def _dress(scratch: str, like: os.stat_result) -> None:
-    """Give a file the owner and the mode of another; the owner only where the system lets us."""
-    chown = getattr(os, "chown", None)
-    made = os.stat(scratch)
-    if chown is not None and (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid):
-        with suppress(OSError):
-            chown(scratch, like.st_uid, like.st_gid)
-    os.chmod(scratch, stat.S_IMODE(like.st_mode))
-
-
-def _refuse_changed(draft: Draft) -> None:
+def _refuse_changed(draft: Draft, folder: Folder) -> None:
     try:
-        now = stamp_of(os.lstat(draft.real))
+        now = stamp_of(folder.status(os.path.basename(draft.real)))
     except FileNotFoundError:
         now = None
     before = None if draft.status is None else stamp_of(draft.status)
@@ -173,9 +140,8 @@ class Write:
 
     async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
         """Write a file."""
-        del call
         asked = taken(given, _Input)
-        draft = await asyncio.to_thread(take_up, asked.file_path, around)
+        draft = await asyncio.to_thread(take_up, asked.file_path, around, call)
         before, form = draft.text, draft.form
         content = asked.content.removeprefix("\ufeff") if form.bom else asked.content
         if form.encoding == "latin-1" and not _fits(content, form):

@@ -234,6 +234,25 @@ def test_a_page_that_had_its_name_point_here_gets_nothing() -> None:
         assert send(server, headers={**HEADERS, "host": "localhost:80"}).status == 200
 
 
+def test_cve_2025_52882_no_page_of_any_origin_is_answered() -> None:
+    with serving(Script()) as server:
+        here = server.url.removeprefix("http://")
+        for origin in ("http://evil.example", "null", server.url, f"http://{here}"):
+            assert send(server, headers={**HEADERS, "origin": origin}).status == 403, origin
+        for path in ("/v1/models", "/v1/messages/count_tokens"):
+            got = send(server, path=path, headers={**HEADERS, "origin": "http://evil.example"})
+            assert got.status == 403, path
+        assert send(server).status == 200
+
+
+def test_cve_2026_40864_the_site_counts_and_not_the_mode_of_a_request() -> None:
+    with serving(Script()) as server:
+        for site in ("cross-site", "same-site"):
+            headers = {**HEADERS, "sec-fetch-site": site, "sec-fetch-mode": "no-cors"}
+            assert send(server, headers=headers).status == 403, site
+        assert send(server, headers={**HEADERS, "sec-fetch-site": "none"}).status == 200
+
+
 def test_what_is_not_there_is_not_found_in_the_form_of_the_api() -> None:
     with serving(Script()) as server:
         for method, path in (("GET", "/"), ("GET", "/v1/complete"), ("POST", "/v1/nothing")):

@@ -3,7 +3,7 @@
 from steno.demo.builder import Session
 from steno.demo.stories import gravel, invoice, ledger, tidegauge, trouble
 from steno.format.encode import encode, encode_line
-from steno.format.paths import slug
+from steno.format.slugs import slug
 
 __all__ = ["common", "stories"]
 

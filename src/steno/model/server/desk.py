@@ -125,6 +125,8 @@ class Desk:
     def _decide(self, request: HttpRequest, received: Received) -> Decision:
         if _stranger(request.headers.get("host", "")):
             return Failure(status=403, message="this server answers on loopback only")
+        if _of_a_page(request.headers):
+            return Failure(status=403, message="this server answers no web pages")
         if not self._may(request.headers):
             return Refusal("invalid x-api-key", 401)
         if request.path == _LIST or request.path.startswith(f"{_LIST}/"):
@@ -265,6 +267,12 @@ def _model(name: str) -> dict[str, Any]:
         "created_at": _RELEASED,
         "lifecycle": "active",
     }
+
+
+def _of_a_page(headers: dict[str, str]) -> bool:
+    """Whether a page in a browser has sent it: programs name no origin, nor where they come from."""
+    site = headers.get("sec-fetch-site", "none")
+    return "origin" in headers or site not in ("none", "same-origin")
 
 
 def _stranger(host: str) -> bool:

@@ -1,0 +1,101 @@
+"""What the client calls the folder of a project: its path, with every odd character replaced."""
+
+import re
+from typing import Final
+
+__all__ = ["SLUG_LIMIT", "dialect_slug", "guess_project", "slug", "slug_candidates"]
+
+SLUG_LIMIT: Final = 200
+_OTHER: Final = r"[^a-zA-Z0-9]"
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def slug(path: str) -> str:
+    """Return the name of the project folder for a working folder (symlinks already resolved).
+
+    One `-` for every character that is no ASCII letter or digit; above 200 characters the first
+    200 and a hash of the whole path. The client counts as JavaScript does, in UTF-16 code units:
+    two for a character outside the basic plane. That last point is an inference; no real folder
+    with such a name has been seen.
+
+    >>> slug("/home/ada/dot.dir/ünï")
+    '-home-ada-dot-dir--n-'
+    """
+    dashed = _dashed(path)
+    if len(dashed) <= SLUG_LIMIT:
+        return dashed
+    return f"{dashed[:SLUG_LIMIT]}-{_base36(abs(_java_hash(path)))}"
+
+
+def dialect_slug(path: str) -> str:
+    """Return the project folder's name in the `conversations/` dialect: `/` becomes `_`.
+
+    >>> dialect_slug("/home/ada/my-work")
+    '_home_ada_my-work'
+    """
+    return path.replace("/", "_")
+
+
+def slug_candidates(path: str) -> tuple[str, ...]:
+    """Return every folder name that a client or a published rule would give `path`, likeliest first.
+
+    Besides `slug`: unshortened (clients up to 2.1.42), only `/` replaced (the published rule),
+    both without the leading `-` (one published checklist), and the `_` dialect.
+    """
+    dashed, published = _dashed(path), path.replace("/", "-")
+    names = (
+        slug(path),
+        dashed,
+        published,
+        dashed.removeprefix("-"),
+        published.removeprefix("-"),
+        dialect_slug(path),
+    )
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def guess_project(name: str) -> str:
+    r"""Guess, for people to read, the working folder behind a project folder's name.
+
+    The name has lost what stood for each `-`, so this is for files that do not say their `cwd`.
+
+    >>> guess_project("-home-ada-work--claude-worktrees-wt9")
+    '/home/ada/work/.claude/worktrees/wt9'
+    >>> guess_project("C--Users-ada-work")
+    'C:\\Users\\ada\\work'
+    """
+    kept, cut = name, ""
+    if len(name) > SLUG_LIMIT and name[SLUG_LIMIT] == "-":
+        kept, cut = name[:SLUG_LIMIT], "…"
+    if re.match(r"[A-Za-z]--", kept):
+        return kept[0] + ":\\" + kept[3:].replace("--", "\\.").replace("-", "\\") + cut
+    if kept.startswith("_"):
+        return kept.replace("_", "/") + cut
+    if kept.startswith(("home-", "Users-")):
+        kept = "-" + kept
+    if not kept.startswith("-"):
+        return name
+    return kept.replace("--", "/.").replace("-", "/") + cut
+
+
+def _dashed(path: str) -> str:
+    if path.isascii():
+        return re.sub(_OTHER, "-", path)
+    return "".join("--" if c > "\uffff" else re.sub(_OTHER, "-", c) for c in path)
+
+
+def _java_hash(text: str) -> int:
+    """Hash as Java's `String.hashCode`: over UTF-16 code units, in 32 signed bits."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    total = 0
+    for low, high in zip(units[::2], units[1::2], strict=True):
+        total = (total * 31 + (high << 8 | low)) & 0xFFFF_FFFF
+    return total - (1 << 32) if total >> 31 else total
+
+
+def _base36(number: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits or "0"
