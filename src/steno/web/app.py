@@ -29,6 +29,23 @@ Page = Callable[[House, Request], Response | Awaitable[Response]]
 PAGES: Final = (
     ("/", "sessions:sessions"),
     ("/search", "search:search"),
+    ("/s/{key}", "session:session"),
+    ("/s/{key}/turns", "session:turns"),
+    ("/s/{key}/branch/{number}", "session:branch"),
+    ("/s/{key}/panel", "session:panel"),
+    ("/s/{key}/findings", "session:findings"),
+    ("/s/{key}/live", "live:live"),
+    ("/s/{key}/step/{place}", "step:step"),
+    ("/s/{key}/records", "records:records"),
+    ("/s/{key}/record/{offset}", "records:record"),
+    ("/s/{key}/a/{agent}", "session:session"),
+    ("/s/{key}/a/{agent}/turns", "session:turns"),
+    ("/s/{key}/a/{agent}/panel", "session:panel"),
+    ("/s/{key}/a/{agent}/findings", "session:findings"),
+    ("/s/{key}/a/{agent}/live", "live:live"),
+    ("/s/{key}/a/{agent}/step/{place}", "step:step"),
+    ("/s/{key}/a/{agent}/records", "records:records"),
+    ("/s/{key}/a/{agent}/record/{offset}", "records:record"),
     ("/static/{mark}/{name}", "static:static"),
 )
 """Every address, and who answers: a module of `pages/` and a function in it."""
