@@ -9,6 +9,7 @@ import msgspec
 from steno.index.bands import BAND_SQL
 from steno.report.costs import Cost
 from steno.report.prices import Prices, cost_of
+from steno.report.usage.cells import SLOT, day_of_slot
 
 __all__ = ["Known", "known_of", "neighbours_of", "spent_on"]
 
@@ -19,13 +20,12 @@ SELECT s.title, s.named, s.project, s.branch, s.model, s.version, s.started, s.e
 FROM sessions s JOIN files f ON f.id = s.file WHERE s.file = ?
 """
 _SPENT: Final = """
-SELECT u.model, CASE WHEN u.time IS NULL THEN '' ELSE
-         strftime('%Y-%m-%d', u.time / 1000, 'unixepoch', 'localtime') END, BAND, u.fast,
+SELECT u.model, u.time / SLOT, BAND, u.fast,
        count(*), sum(u.input), sum(u.output), sum(u.cache_5m), sum(u.cache_1h), sum(u.cache_read),
        sum(u.searches), sum(u.estimated)
 FROM usage u JOIN sessions s ON s.file = u.file
 WHERE s.id = ? AND u.counts GROUP BY 1, 2, 3, 4
-""".replace("BAND", BAND_SQL)
+""".replace("BAND", BAND_SQL).replace("SLOT", str(SLOT))
 _EARLIER: Final = """
 SELECT id FROM sessions WHERE project = ? AND agent = '' AND NOT hidden AND id != ? AND ended < ?
 ORDER BY ended DESC LIMIT 1
@@ -91,8 +91,8 @@ def spent_on(connection: Connection, session: str, prices: Prices) -> Cost:
 
 
 def _cost(row: tuple[Any, ...], prices: Prices) -> Cost:
-    model, day, band, fast, responses, *figures, estimated = row
-    found = prices.find(model, day, band, fast) if model else None
+    model, slot, band, fast, responses, *figures, estimated = row
+    found = prices.find(model, day_of_slot(slot), band, fast) if model else None
     if found is None:
         return Cost(unpriced=responses, estimated=bool(estimated))
     heap = (responses, *figures, 0)

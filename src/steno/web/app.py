@@ -31,6 +31,7 @@ PAGES: Final = (
     ("/search", "search:search"),
     ("/s/{key}", "session:session"),
     ("/s/{key}/turns", "session:turns"),
+    ("/s/{key}/sides", "session:sides"),
     ("/s/{key}/branch/{number}", "session:branch"),
     ("/s/{key}/panel", "session:panel"),
     ("/s/{key}/findings", "session:findings"),

@@ -90,7 +90,7 @@ def _concerns(path: str, place: Place) -> bool:
 
 def _news(house: House, reader: _Reader) -> list[bytes]:
     """Return what has changed since the reader last heard."""
-    with opened(house, reader.wish) as told:
+    with opened(house, reader.wish, whole=True) as told:
         head = head_of(told.tale, told.place, told.found, house.now())
         made: list[bytes] = []
         text = part("session-head.html.j2", head=head)

@@ -19,10 +19,10 @@ from steno.web.story.panel import panel_of
 from steno.web.story.steps import Manner
 from steno.web.story.tale import Tale, name_of
 from steno.web.story.turns import side_of, turn_of
-from steno.web.story.window import around, between
+from steno.web.story.window import all_sides, around, between
 from steno.web.story.wish import Wish
 
-__all__ = ["branch", "findings", "panel", "session", "turns"]
+__all__ = ["branch", "findings", "panel", "session", "sides", "turns"]
 
 _SMALL = 4_000
 """Records; beside more of them the panel comes after the page."""
@@ -35,7 +35,7 @@ def session(house: House, request: Request) -> Response:
     cold = found.known.size > BIG and not place.gone and not house.shelf.holds(place.path)
     if cold and not wish.whole and not wish.agent:
         return HTMLResponse(_first_glimpse(house, wish, place, found))
-    with opened(house, wish) as told:
+    with opened(house, wish, whole=True) as told:
         return HTMLResponse(_page(house, told))
 
 
@@ -56,7 +56,7 @@ def _page(house: House, told: Opened) -> str:
         finding=finding,
         at=at,
         ends=at > 1 and not wish.turn,
-        map=map_of(tale),
+        map=_map(tale),
         panel=panel_of(tale, manner) if small else None,
         panel_source=links().inside(wish.key, "panel", wish.agent, detail=wish.query()["detail"]),
         live_source=links().inside(wish.key, "live", wish.agent, detail=wish.query()["detail"]),
@@ -85,6 +85,12 @@ def _frame(wish: Wish, place: Place, found: Lying, head: Head) -> dict[str, Any]
             "thinking": wish.address(links(), thinking="off" if wish.thinking else ""),
         },
     }
+
+
+def _map(tale: Tale) -> Markup:
+    if "map" not in tale.parts:
+        tale.parts["map"] = map_of(tale)
+    return Markup(tale.parts["map"])
 
 
 def _start(tale: Tale, wish: Wish, head: Head, found: Lying) -> int:
@@ -170,6 +176,13 @@ def turns(house: House, request: Request) -> Response:
     with opened(house, wish) as told:
         last = wish.last or len(told.tale.turns)
         pieces = between(told.tale, told.manner(), wish.first or 1, last)
+        return HTMLResponse(part("session-turns.html.j2", pieces=pieces))
+
+
+def sides(house: House, request: Request) -> Response:
+    """Return everything that was abandoned behind a turn."""
+    with opened(house, asked_of(request)) as told:
+        pieces = all_sides(told.tale, told.manner(), told.wish.first)
         return HTMLResponse(part("session-turns.html.j2", pieces=pieces))
 
 

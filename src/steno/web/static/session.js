@@ -131,7 +131,7 @@ function watch() {
   loader = new IntersectionObserver((entries) => {
     for (const entry of entries) if (entry.isIntersecting) { loader.unobserve(entry.target); unfold($(".foldrow", entry.target)); }
   }, { rootMargin: "0px 0px 400px 0px" });
-  for (const fold of $$(".turns > .fold")) if (fold.previousElementSibling?.matches(".turn[data-turn], .off")) loader.observe(fold);
+  for (const fold of $$(".turns > .fold")) if (fold.dataset.first && fold.previousElementSibling?.matches(".turn[data-turn], .off")) loader.observe(fold);
 }
 function seen() {
   const all = turns();

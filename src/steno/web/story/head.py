@@ -30,7 +30,7 @@ class Lying(msgspec.Struct):
     """What the index says of a session, looked up once for a page."""
 
     known: Known
-    cost: Cost
+    cost: Cost = Cost()
     earlier: str = ""
     later: str = ""
     age: float = 0.0
@@ -64,12 +64,14 @@ class Head(msgspec.Struct):
     gone: bool = False
 
 
-def lying(house: House, index: Index, place: Place, changed: float | None = None) -> Lying:
-    """Return what the index says of a session."""
+def lying(house: House, index: Index, place: Place, *, whole: bool = True) -> Lying:
+    """Return what the index says of a session; without `whole` only what costs nothing to know."""
     known = known_of(index.connection, place.file)
-    earlier, later = neighbours_of(index.connection, place.id, known)
-    age = max(0.0, house.now() - (changed if changed is not None else known.changed))
-    return Lying(known, spent_on(index.connection, place.id, house.prices), earlier, later, age)
+    found = Lying(known, age=max(0.0, house.now() - known.changed))
+    if whole:
+        found.earlier, found.later = neighbours_of(index.connection, place.id, known)
+        found.cost = spent_on(index.connection, place.id, house.prices)
+    return found
 
 
 def standing_of(tale: Tale, age: float, *, gone: bool) -> Status:

@@ -11,6 +11,8 @@ from steno.web.story.tale import Tale
 __all__ = ["map_of"]
 
 _MARKS: Final = 900
+_HIGH: Final = 780.0
+"""A short session does not fill the strip."""
 _LEAST: Final = 3
 _WIDE: Final = 27.0
 _QUIET: Final = frozenset(("note", "hook"))
@@ -51,7 +53,7 @@ def map_of(tale: Tale) -> Markup:
         '<svg data-turns="{}" viewBox="0 0 39 {:.1f}" preserveAspectRatio="none" role="img" '
         'aria-label="Map of the session; the frame is what you see">{}'
         '<rect class="view" x=".5" y="0" width="38" height="0" rx="2"/></svg>'
-    ).format(",".join(starts), pen.y + 8, Markup("").join(pen.made))
+    ).format(",".join(starts), max(_HIGH, pen.y + 8), Markup("").join(pen.made))
 
 
 def _turn(pen: _Pen, turn: Turn, tale: Tale, most: int) -> None:

@@ -40,27 +40,29 @@ def asked_of(request: Request) -> Wish:
     return wish_of(ways["key"], ways.get("agent", ""), request.query_params)
 
 
-def placed(house: House, wish: Wish) -> tuple[Place, Lying]:
+def placed(house: House, wish: Wish, *, whole: bool = False) -> tuple[Place, Lying]:
     """Return where a session lies, and what is known of it without opening it.
+
+    With `whole` its cost is summed up as well, and its neighbours are looked for.
 
     Raises:
         NotFound: there is no such session.
     """
     with house.index() as index:
         place = house.place(index, wish.key)
-        found = lying(house, index, place)
+        found = lying(house, index, place, whole=whole)
     wish.key = place.key
     return place, found
 
 
 @contextmanager
-def opened(house: House, wish: Wish) -> Generator[Opened]:
+def opened(house: House, wish: Wish, *, whole: bool = False) -> Generator[Opened]:
     """Give a session, or a sub-agent, to a page; nobody else reads it meanwhile.
 
     Raises:
         NotFound: there is no such session or sub-agent, or its file is gone.
         Unreadable: it cannot be read.
     """
-    place, found = placed(house, wish)
+    place, found = placed(house, wish, whole=whole)
     with house.session(place) as session:
         yield Opened(wish, place, found, tale_of(house, session, wish.agent))

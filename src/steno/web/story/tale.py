@@ -73,7 +73,9 @@ class Tale:
 
     @cached_property
     def _colours(self) -> dict[int, int]:
-        return {id(each): place for place, each in enumerate(self.session.all_agents)}
+        # First those that the session itself called, then those that these called.
+        everyone = dict.fromkeys((*self.session.agents, *self.session.all_agents))
+        return {id(each): place for place, each in enumerate(everyone)}
 
     def colour(self, thread: Thread) -> int:
         """Return a sub-agent's colour: 1 to 4, in order of appearance."""

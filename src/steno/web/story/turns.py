@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
+from steno.format.records import read_time
 from steno.report import words
 from steno.report.costs import Cost
 from steno.session.nodes import Node
@@ -18,7 +19,7 @@ from steno.web.story.prompts import Asked, asked
 from steno.web.story.steps import Manner, StepLine, counted, step_lines
 from steno.web.story.tale import Side, Tale
 
-__all__ = ["Fold", "Seam", "SideBox", "TurnBox", "fold_of", "seam_of", "side_of", "turn_of"]
+__all__ = ["Fold", "More", "Seam", "SideBox", "TurnBox", "fold_of", "more_of", "seam_of", "side_of", "turn_of"]
 
 _WHY: Final = {
     "rewind": "after rewinding to turn {}",
@@ -100,6 +101,16 @@ class SideBox(msgspec.Struct):
     raw: str = ""
     turns: Sequence[TurnBox] = ()
     kind: str = "side"
+
+
+class More(msgspec.Struct):
+    """Abandoned branches that are not drawn yet."""
+
+    id: str
+    text: str
+    href: str
+    source: str
+    kind: str = "more"
 
 
 def turn_of(turn: Turn, tale: Tale, manner: Manner, *, label: str = "", prefix: str = "t") -> TurnBox:
@@ -228,8 +239,7 @@ def seam_of(seam: Compaction, number: int, before: Turn | None, tale: Tale, mann
 def side_of(side: Side, tale: Tale, manner: Manner, *, opened: bool = False) -> SideBox:
     """Return an abandoned branch; what is in it only when it stands open."""
     branch = side.branch
-    times = [record.time for record in map(tale.transcript.record, _ends(branch.nodes))]
-    begun, ended = times[0], times[-1]
+    begun, ended = (read_time(node.timestamp) for node in _ends(branch.nodes))
     took = (ended - begun).total_seconds() if begun is not None and ended is not None else None
     calls = sum(len(node.uses) for node in branch.nodes)
     facts = [
@@ -259,6 +269,17 @@ def side_of(side: Side, tale: Tale, manner: Manner, *, opened: bool = False) -> 
             for place, turn in enumerate(tale.side_turns(side))
         ]
     return box
+
+
+def more_of(after: int, number: int, tale: Tale, manner: Manner) -> More:
+    """Return a row that stands for further branches behind a turn."""
+    first = tale.sides_by_turn[after][-number]
+    return More(
+        f"m{after}",
+        f"{number:,} more abandoned here",
+        manner.links.session(manner.key, f"b{first.number}", turn=after or 1, branch=first.number),
+        manner.links.inside(manner.key, "sides", detail=_detail(manner), **{"from": after}),
+    )
 
 
 def _detail(manner: Manner) -> str:

@@ -8,23 +8,27 @@ from steno.web.story.steps import Manner
 from steno.web.story.tale import Tale
 from steno.web.story.turns import (
     Fold,
+    More,
     Seam,
     SideBox,
     TurnBox,
     fold_of,
+    more_of,
     seam_of,
     side_of,
     turn_of,
 )
 
-__all__ = ["Piece", "around", "between", "full_range"]
+__all__ = ["Piece", "all_sides", "around", "between", "full_range"]
 
-Piece: TypeAlias = TurnBox | Fold | Seam | SideBox
+Piece: TypeAlias = TurnBox | Fold | Seam | SideBox | More
 _TURNS: Final = {"prompts": 120, "answers": 40, "steps": 16, "everything": 10}
-_STEPS: Final = 320
+_STEPS: Final = 200
 _ALL: Final = 30
 _ROWS: Final = 60
 """Rows before, and behind, what is drawn in full."""
+_SIDES: Final = 8
+"""Abandoned branches behind one turn that are drawn at once."""
 _BEFORE: Final = 3
 """One in so many turns is drawn before the wanted one, the others behind it."""
 
@@ -96,6 +100,16 @@ def _drawn(
         yield fold_of(row, tale, manner)
 
 
-def _sides(tale: Tale, manner: Manner, after: int, branch: int) -> Iterator[SideBox]:
-    for side in tale.sides_by_turn.get(after, ()):
+def _sides(tale: Tale, manner: Manner, after: int, branch: int) -> Iterator[SideBox | More]:
+    """Yield what was abandoned behind a turn; of very much, the first and what is asked for."""
+    sides = tale.sides_by_turn.get(after, [])
+    shown = [side for place, side in enumerate(sides) if place < _SIDES or side.number == branch]
+    for side in shown:
         yield side_of(side, tale, manner, opened=side.number == branch)
+    if len(sides) > len(shown):
+        yield more_of(after, len(sides) - len(shown), tale, manner)
+
+
+def all_sides(tale: Tale, manner: Manner, after: int) -> list[Piece]:
+    """Return everything that was abandoned behind a turn."""
+    return [side_of(side, tale, manner) for side in tale.sides_by_turn.get(after, ())]
