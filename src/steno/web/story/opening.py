@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import msgspec
 from starlette.requests import Request
 
+from steno.errors import NotFound
 from steno.web.house import House, Place
 from steno.web.paint import links
 from steno.web.story.head import Lying, lying
@@ -49,7 +50,13 @@ def placed(house: House, wish: Wish, *, whole: bool = False) -> tuple[Place, Lyi
         NotFound: there is no such session.
     """
     with house.index() as index:
-        place = house.place(index, wish.key)
+        try:
+            place = house.place(index, wish.key)
+        except NotFound:
+            if not wish.agent:
+                raise
+            # A sub-agent whose session is not here is told on its own.
+            place = house.agent_place(index, wish.key, wish.agent)
         found = lying(house, index, place, whole=whole)
     wish.key = place.key
     return place, found
@@ -65,4 +72,4 @@ def opened(house: House, wish: Wish, *, whole: bool = False) -> Generator[Opened
     """
     place, found = placed(house, wish, whole=whole)
     with house.session(place) as session:
-        yield Opened(wish, place, found, tale_of(house, session, wish.agent))
+        yield Opened(wish, place, found, tale_of(house, session, wish.agent, alone=bool(place.agent)))

@@ -39,11 +39,14 @@ class Side(msgspec.Struct, frozen=True):
 class Tale:
     """One conversation: a session's own, or a sub-agent's."""
 
-    def __init__(self, session: Session, prices: Prices, agent: str = "") -> None:
+    def __init__(
+        self, session: Session, prices: Prices, agent: str = "", *, alone: bool = False
+    ) -> None:
         self.session = session
         self.agent = agent
         self.prices = prices
-        self.thread = thread_of(session, agent) if agent else None
+        self.thread = thread_of(session, agent) if agent and not alone else None
+        """The sub-agent that it is about; one whose session is not here is a session itself."""
         self.parts: dict[str, str] = {}
         """Pieces of pages that were drawn already: many readers may want the same."""
         self._costs: dict[int, Cost] = {}
@@ -215,7 +218,7 @@ _lock: Final = threading.Lock()
 _tales: Final[WeakKeyDictionary[Session, dict[str, Tale]]] = WeakKeyDictionary()
 
 
-def tale_of(house: House, session: Session, agent: str = "") -> Tale:
+def tale_of(house: House, session: Session, agent: str = "", *, alone: bool = False) -> Tale:
     """Return the tale of a session that is open, or of one of its sub-agents.
 
     It is kept for as long as the session stays open and unchanged.
@@ -226,5 +229,5 @@ def tale_of(house: House, session: Session, agent: str = "") -> Tale:
     with _lock:
         found = _tales.setdefault(session, {})
         if agent not in found:
-            found[agent] = Tale(session, house.prices, agent)
+            found[agent] = Tale(session, house.prices, agent, alone=alone)
         return found[agent]
