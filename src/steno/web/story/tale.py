@@ -69,8 +69,12 @@ class Tale:
 
     @cached_property
     def marks(self) -> list[str]:
-        """One word for each turn, which changes when the turn does."""
-        return [mark_of(turn) for turn in self.turns]
+        """One word for each turn, which changes when it, or what was abandoned behind it, does."""
+        behind = self.sides_by_turn
+        return [
+            mark_of(turn, [len(side.branch.nodes) for side in behind.get(turn.number, ())])
+            for turn in self.turns
+        ]
 
     # Sub-agents
 
@@ -180,14 +184,15 @@ class Tale:
         return self._agent_costs[id(thread)]
 
 
-def mark_of(turn: Turn) -> str:
+def mark_of(turn: Turn, sides: list[int]) -> str:
     """Return what changes when a turn does, however little of it."""
     steps = tuple(
         (step.state, step.outcome, len(step.agent.nodes) if step.agent is not None else 0)
         for step in turn.steps
     )
     last = turn.nodes[-1].offset if turn.nodes else 0
-    named = hash((turn.number, len(turn.nodes), last, steps, len(turn.answer), turn.interrupted))
+    whole = (turn.number, len(turn.nodes), last, steps, len(turn.answer), turn.interrupted)
+    named = hash((whole, tuple(sides)))
     return f"{named & 0xFFFFFFFFFFFF:x}"
 
 
