@@ -44,8 +44,6 @@ _LETTERS: Final = 4.0
 """How many letters make a token, about."""
 _PICTURE: Final = 1_500.0
 """Tokens of a picture, about; its letters say nothing."""
-_STRETCH: Final = 2.5
-"""How far weights may be wrong; more than that was never in the records."""
 _WINDOW: Final = 200_000
 _LARGE: Final = 1_000_000
 _READERS: Final = frozenset(("Read", "NotebookRead", "View"))
@@ -148,9 +146,9 @@ class _Scales:
             self._base = max(0.0, context - weight)
         base = min(self._base, float(context))
         rest = context - base
-        factor = min(_STRETCH, rest / weight) if weight else 0.0
+        factor = rest / weight if weight else 0.0
         parts = {kind: round(self._before[kind] * factor) for kind in KINDS}
-        # Whatever the records do not account for was added by the client.
+        # The parts add up to what was recorded, whatever rounding does.
         parts["system"] += max(0, context - sum(parts.values()))
         return tuple(parts[kind] for kind in KINDS)
 

@@ -57,26 +57,26 @@ addEventListener("toggle", (event) => {
 // Rows that stand for turns become the turns.
 async function unfold(row) {
   const fold = row.closest(".fold");
-  if (!fold || fold.classList.contains("busy")) return null;
+  if (!fold || fold.classList.contains("busy")) return [];
   fold.classList.add("busy");
   try {
     const content = made(await ask(row.dataset.src));
-    const first = content.firstElementChild;
+    const all = [...content.children];
     fold.replaceWith(content);
     watch();
-    return first;
+    return all;
   } catch {
     fold.classList.remove("busy");
     say("These turns could not be read just now");
-    return null;
+    return [];
   }
 }
 addEventListener("click", async (event) => {
   const row = event.target.closest?.("a.foldrow[data-src]");
   if (row && !event.metaKey && !event.ctrlKey && !event.shiftKey) {
     event.preventDefault();
-    const first = await unfold(row);
-    if (first) at(first);
+    const [first] = await unfold(row);
+    if (first?.dataset.turn) { pinned = first; at(first); }
     return;
   }
   const toggle = event.target.closest?.("[data-toggle]");
@@ -84,7 +84,7 @@ addEventListener("click", async (event) => {
   const row2 = event.target.closest?.(".outline a[data-t], .jump a");
   if (row2 && row2.dataset.t) {
     const turn = document.getElementById(`t${row2.dataset.t}`);
-    if (turn) { event.preventDefault(); turn.scrollIntoView(); at(turn); address((query) => query.set("turn", row2.dataset.t)); }
+    if (turn) { event.preventDefault(); jump(turn); address((query) => query.set("turn", row2.dataset.t)); }
   }
 });
 function flip(toggle) {
@@ -121,6 +121,11 @@ function at(turn) {
     link.href = way;
   }
 }
+// Where somebody jumped to is where they are, even when the page is too short to bring it to the top.
+let pinned = null;
+function jump(turn) { pinned = turn; turn.scrollIntoView(); at(turn); }
+for (const kind of ["wheel", "touchmove"]) addEventListener(kind, () => { pinned = null; }, { passive: true });
+const inView = (turn) => { const box = turn.getBoundingClientRect(); return box.bottom > 60 && box.top < innerHeight - 30; };
 let watcher, loader;
 function watch() {
   watcher?.disconnect();
@@ -134,6 +139,8 @@ function watch() {
   for (const fold of $$(".turns > .fold")) if (fold.dataset.first && fold.previousElementSibling?.matches(".turn[data-turn], .off")) loader.observe(fold);
 }
 function seen() {
+  if (pinned?.isConnected && inView(pinned)) { at(pinned); frame(); return; }
+  pinned = null;
   const all = turns();
   const top = innerHeight * 0.35;
   const found = all.filter((turn) => turn.getBoundingClientRect().top <= top).at(-1) ?? all[0];
@@ -144,7 +151,7 @@ function frame() {
   const map = $(".map svg"), view = map && $(".view", map);
   if (!view) return;
   const starts = map.dataset.turns.split(",").map(Number);
-  const shown = turns().filter((turn) => { const box = turn.getBoundingClientRect(); return box.bottom > 60 && box.top < innerHeight - 30; });
+  const shown = turns().filter(inView);
   if (!shown.length) return;
   const first = Number(shown[0].dataset.turn), last = Number(shown.at(-1).dataset.turn);
   const top = starts[first - 1] ?? 0, end = starts[last] ?? starts.at(-1);
@@ -166,7 +173,7 @@ addEventListener("click", (event) => {
 });
 function go(number) {
   const turn = document.getElementById(`t${number}`);
-  if (turn) { turn.scrollIntoView(); at(turn); address((query) => query.set("turn", number)); return; }
+  if (turn) { jump(turn); address((query) => query.set("turn", number)); return; }
   const way = new URL(location.href);
   way.searchParams.set("turn", number);
   way.searchParams.delete("open");
@@ -179,10 +186,10 @@ function turnBy(by) {
   const all = turns();
   const place = all.indexOf(current);
   const next = all[place + by];
-  if (next) { next.scrollIntoView(); at(next); stand(next.querySelector("[data-stop]") ?? next); return; }
+  if (next) { jump(next); stand(next.querySelector("[data-stop]") ?? next); return; }
   const fold = by > 0 ? all.at(-1)?.nextElementSibling : all[0]?.previousElementSibling;
   const row = fold && $(".foldrow", fold);
-  if (row) unfold(row).then((first) => first && (first.scrollIntoView(), at(first)));
+  if (row) unfold(row).then((all) => { const turn = all.filter((each) => each.dataset.turn).at(by > 0 ? 0 : -1); if (turn) jump(turn); });
 }
 keyed("J", () => turnBy(1));
 keyed("K", () => turnBy(-1));
@@ -198,10 +205,7 @@ keyed("e", () => {
   const from = all.indexOf(here());
   const next = all.slice(from + 1).find((each) => each.matches(".failed") || Number(each.closest(".fold")?.dataset.errors));
   if (!next) { say("No further error"); return; }
-  if (next.matches(".foldrow")) unfold(next).then((first) => {
-    const step = first && ($(".step.failed", first) ?? first);
-    if (step) stand(step);
-  });
+  if (next.matches(".foldrow")) unfold(next).then((all) => stand(all.map((each) => $(".step.failed", each)).find(Boolean)));
   else stand(next);
 });
 for (const name of ["abandoned"]) keyed(name[1], () => flip($(`[data-toggle="${name}"]`)));
@@ -367,9 +371,9 @@ function start(toEnd) {
   const target = location.hash && document.getElementById(location.hash.slice(1));
   const wanted = new URLSearchParams(location.search).get("turn");
   if (new URLSearchParams(location.search).get("find") && marked) marked.scrollIntoView({ block: "center" });
-  else if (target) target.scrollIntoView();
-  else if (wanted) document.getElementById(`t${wanted}`)?.scrollIntoView();
-  else if (toEnd) turns().at(-1)?.scrollIntoView();
+  else if (target) { if (target.matches(".turn")) jump(target); else target.scrollIntoView(); }
+  else if (wanted && document.getElementById(`t${wanted}`)) jump(document.getElementById(`t${wanted}`));
+  else if (toEnd && turns().length) jump(turns().at(-1));
   seen();
   lazy();
   listen();
