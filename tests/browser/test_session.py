@@ -132,7 +132,6 @@ def test_two_sessions_are_marked_for_compare(demo: Explorer, look: Look) -> None
     page.goto(f"/s/{other}")
     asked: list[str] = []
 
-
     def answered(route: Route) -> None:
         asked.append(route.request.url)
         route.fulfill(body="<title>compared</title>", content_type="text/html")
@@ -143,9 +142,7 @@ def test_two_sessions_are_marked_for_compare(demo: Explorer, look: Look) -> None
     assert asked[0].endswith(f"a={session_called(demo, _BRANCHED)}&b={other}")
 
 
-def test_far_turns_come_when_they_are_asked_for(
-    look: Look, shot: Shot, tmp_path: Path
-) -> None:
+def test_far_turns_come_when_they_are_asked_for(look: Look, shot: Shot, tmp_path: Path) -> None:
     made = long_session(300)
     with exploring(tmp_path, made) as (found, _):
         page = look(found, f"/s/{made.session_id}?turn=100")
@@ -214,7 +211,9 @@ def test_a_broken_line_is_told_and_mended(look: Look, tmp_path: Path) -> None:
         page.wait_for_selector(".sess[data-heard]")
         expect(page.locator(".lost")).to_be_hidden()
         # The browser says that the line broke, as it does when the server is gone.
-        page.evaluate("() => { const lost = document.querySelector('.lost'); lost.hidden = false; }")
+        page.evaluate(
+            "() => { const lost = document.querySelector('.lost'); lost.hidden = false; }"
+        )
         written(made.turn("again", "here"), tmp_path / "config")
         found.refresh()
         expect(page.locator("#t3")).to_be_visible()

@@ -144,10 +144,12 @@ def test_a_stream_ends_when_its_reader_goes(tmp_path: Path) -> None:
 
 def test_a_file_that_goes_ends_the_stream_with_the_reason(tmp_path: Path) -> None:
     made = begun()
-    with exploring(tmp_path, made) as (found, (path,)):
-        with streaming(found, f"/s/{made.session_id}/live") as stream:
-            stream.next("head")
-            path.unlink()
-            found.house.news.tell()
-            data, _ = stream.next("gone")
-            assert "gone" in data["why"]
+    with (
+        exploring(tmp_path, made) as (found, (path,)),
+        streaming(found, f"/s/{made.session_id}/live") as stream,
+    ):
+        stream.next("head")
+        path.unlink()
+        found.house.news.tell()
+        data, _ = stream.next("gone")
+        assert "gone" in data["why"]

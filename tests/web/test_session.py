@@ -25,7 +25,7 @@ def hrefs(html: str, name: str = "href") -> list[str]:
 def rewound() -> Session:
     made = session(full=True).turn("first", "ok")
     made.user("second, tried in vain").assistant(tool("Bash", command="make it worse"))
-    made.result("x").assistant("this did not work", output=900, fresh=5000)
+    made.result("x").assistant("this did not work", output=900)
     return made.rewind(1).turn("third", "that is better")
 
 
@@ -61,7 +61,7 @@ def test_the_head_says_what_it_is_and_how_it_stands(demo: Explorer) -> None:
 
 def test_a_turn_has_prompt_steps_answer_and_figures(tmp_path: Path) -> None:
     made = session(full=True).user("please").assistant(tool("Bash", command="echo hello"))
-    made.result("hello").assistant("It **says** hello.", output=40, fresh=100).done()
+    made.result("hello").assistant("It **says** hello.", output=40).done()
     with exploring(tmp_path, made) as (found, _):
         html = found.get(f"/s/{made.session_id}").text
         assert '<div class="prompt"><p>please</p></div>' in html
@@ -99,7 +99,7 @@ def test_an_abandoned_branch_stands_where_it_left_with_its_cost(tmp_path: Path) 
         places = [html.index(mark) for mark in ('id="t1"', 'id="b1"', 'id="t2"')]
         assert places == sorted(places)
         box = html[places[1] : places[2]]
-        assert "2′" in box
+        assert "2\u2032" in box
         assert "after rewinding to turn 1" in box
         assert re.search(r'<span class="end">\$0\.\d\d</span>', box)
         assert "tried in vain" not in box

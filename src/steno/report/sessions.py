@@ -1,6 +1,5 @@
 """What the index knows of one session: its name, place, figures, cost, and those before and behind."""
 
-import os
 from sqlite3 import Connection
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ __all__ = ["Known", "known_of", "neighbours_of", "spent_on"]
 _MILLION: Final = 1_000_000
 _KNOWN: Final = """
 SELECT s.title, s.named, s.project, s.branch, s.model, s.version, s.started, s.ended, s.turns,
-       s.messages, s.calls, s.failed, f.size, f.mtime, f.path
+       s.messages, s.calls, s.failed, f.size, f.mtime
 FROM sessions s JOIN files f ON f.id = s.file WHERE s.file = ?
 """
 _SPENT: Final = """
@@ -54,7 +53,6 @@ class Known(msgspec.Struct, frozen=True):
     size: int = 0
     changed: float = 0.0
     """When the file was last written to, as far as the index knows."""
-    path: str = ""
 
 
 def known_of(connection: Connection, file: int) -> Known:
@@ -62,19 +60,23 @@ def known_of(connection: Connection, file: int) -> Known:
     row = connection.execute(_KNOWN, (file,)).fetchone()
     if row is None:
         return Known()
-    title, named, project, branch, model, version, started, ended, *counts, mtime, path = row
+    title, named, project, branch, model, version, started, ended, *counts, mtime = row
+    turns, messages, calls, failed, size = counts
     return Known(
-        title,
-        bool(named),
-        project,
-        branch,
-        model,
-        version,
-        _seconds(started),
-        _seconds(ended),
-        *counts,
-        mtime / 1e9,
-        os.fsdecode(path),
+        title=title,
+        named=bool(named),
+        project=project,
+        branch=branch,
+        model=model,
+        version=version,
+        started=_seconds(started),
+        ended=_seconds(ended),
+        turns=turns,
+        messages=messages,
+        calls=calls,
+        failed=failed,
+        size=size,
+        changed=mtime / 1e9,
     )
 
 

@@ -53,6 +53,7 @@ def records(house: House, request: Request) -> Response:
         shown = chosen[begin : begin + _PAGE]
         numbers = {id(piece): number for number, piece in _numbered(every)}
         after = begin + _PAGE
+        kinds = Counter(map(_what, every)).most_common(_FACETS)
         return HTMLResponse(
             page(
                 house,
@@ -67,10 +68,10 @@ def records(house: House, request: Request) -> Response:
                 begin=begin,
                 size=told.tale.transcript.source.size,
                 kind=kind,
-                kinds=Counter(map(_what, every)).most_common(_FACETS),
                 earlier=_way(told, kind, offsets[max(0, begin - _PAGE)]) if begin else "",
                 later=_way(told, kind, offsets[after]) if after < len(chosen) else "",
-                way=lambda name: _way(told, name, None),
+                ways=[(name, number, _way(told, name, None)) for name, number in kinds],
+                everything=_way(told, "", None),
             )
         )
 

@@ -1,6 +1,5 @@
 """One step, opened: as a piece of the session's page, or as a page of its own."""
 
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -25,11 +24,10 @@ def step(house: House, request: Request) -> Response:
         if wish.part:
             return HTMLResponse(body)
         manner = told.manner()
-        manner.opened = frozenset((place,))
         manner.detail = "everything"
-        lines = [line for line in step_lines([found], told.tale, manner)]
+        lines = step_lines([found], told.tale, manner)
         for line in lines:
-            line.body = Markup("").join((body,))
+            line.place, line.body = place, body
         back = {"turn": turn, "branch": side or None, "open": place}
         anchor = f"b{side}" if side else f"t{turn}"
         return HTMLResponse(

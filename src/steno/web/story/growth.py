@@ -28,6 +28,7 @@ _MOST: Final = 160
 _ENOUGH: Final = 2
 _GRID: Final = 4
 _LABELS: Final = 3
+_THOUSAND: Final = 1000
 _NONE: Final = Markup("")
 
 
@@ -149,4 +150,4 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _round(tokens: float) -> str:
-    return "0" if not tokens else f"{tokens / 1000:.0f}k" if tokens >= 1000 else f"{tokens:.0f}"
+    return f"{tokens / _THOUSAND:.0f}k" if tokens >= _THOUSAND else f"{tokens:.0f}"

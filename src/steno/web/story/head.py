@@ -152,5 +152,7 @@ def _badges(tale: Tale) -> list[Badge]:
         made.append(Badge("warn", f"{errors:,} failed", "bad"))
     gaps = [gap for gap in tale.transcript.gaps if gap.damage]
     if gaps:
-        made.append(Badge("warn", f"{words.count(len(gaps), 'gap')} in the file", "warn", "#p-find"))
+        made.append(
+            Badge("warn", f"{words.count(len(gaps), 'gap')} in the file", "warn", "#p-find")
+        )
     return made

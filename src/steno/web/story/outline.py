@@ -12,7 +12,7 @@ from steno.session.story.turns import Turn
 from steno.web.paint import money
 from steno.web.story.steps import Manner
 from steno.web.story.tale import Tale
-from steno.web.story.turns import context_at
+from steno.web.story.turns import PRIME, context_at
 
 __all__ = ["Row", "outline_of"]
 
@@ -78,7 +78,7 @@ def _old(rows: list[Row], tale: Tale, manner: Manner, after: int) -> None:
         said = tale.transcript.record(asked).text if asked is not None else ""
         rows.append(
             Row(
-                f"{side.first}{'′' * side.depth}",
+                f"{side.first}{PRIME * side.depth}",
                 one_line(said, _SAID) or "(nothing was said)",
                 manner.links.session(
                     manner.key, f"b{side.number}", turn=after or 1, branch=side.number

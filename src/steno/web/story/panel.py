@@ -136,7 +136,7 @@ def _held(context: Context) -> Held | None:
     return Held(
         last.turn,
         words.tokens(last.total),
-        f"{context.limit // 1000}k" if context.limit < 1_000_000 else "1M",
+        words.tokens(context.limit).replace(".0k", "k").replace(".00M", "M"),
         f"{last.total * 100 / context.limit:.0f}%",
         [
             Source(

@@ -66,10 +66,10 @@ def _cut(text: str) -> tuple[str, str]:
 
 
 def plain(text: str) -> Markup:
-    """Return words as they were typed.
+    r"""Return words as they were typed.
 
-    >>> str(plain("Fix `a<b`\\nnow"))
-    '<p>Fix <code>a&lt;b</code>\\nnow</p>'
+    >>> str(plain("Fix `a<b`\nnow"))
+    '<p>Fix <code>a&lt;b</code>\nnow</p>'
     """
     made: list[Markup] = []
     end = 0

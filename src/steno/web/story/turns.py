@@ -19,7 +19,20 @@ from steno.web.story.prompts import Asked, asked
 from steno.web.story.steps import Manner, StepLine, counted, step_lines
 from steno.web.story.tale import Side, Tale
 
-__all__ = ["Fold", "More", "Seam", "SideBox", "TurnBox", "fold_of", "more_of", "seam_of", "side_of", "turn_of"]
+__all__ = [
+    "PRIME",
+    "Fold",
+    "More",
+    "Seam",
+    "SideBox",
+    "TurnBox",
+    "context_at",
+    "fold_of",
+    "more_of",
+    "seam_of",
+    "side_of",
+    "turn_of",
+]
 
 _WHY: Final = {
     "rewind": "after rewinding to turn {}",
@@ -27,7 +40,9 @@ _WHY: Final = {
     "dangling": "hangs on a record that is not in the file",
     "second root": "begins on its own",
 }
-_PRIME: Final = "′"
+PRIME: Final = "\u2032"
+"""Marks the numbers of turns that were abandoned."""
+_TO: Final = "\u2013"
 
 
 class TurnBox(msgspec.Struct):
@@ -113,13 +128,13 @@ class More(msgspec.Struct):
     kind: str = "more"
 
 
-def turn_of(turn: Turn, tale: Tale, manner: Manner, *, label: str = "", prefix: str = "t") -> TurnBox:
+def turn_of(
+    turn: Turn, tale: Tale, manner: Manner, *, label: str = "", prefix: str = "t"
+) -> TurnBox:
     """Return a turn in full."""
     here = manner.links
     first = turn.nodes[0].offset if turn.nodes else 0
-    box = TurnBox(
-        f"{prefix}{turn.number}", label or str(turn.number), interrupted=turn.interrupted
-    )
+    box = TurnBox(f"{prefix}{turn.number}", label or str(turn.number), interrupted=turn.interrupted)
     box.clock = words.clock(turn.started.timestamp()) if turn.started else ""
     box.errors = turn.errors
     box.href = _own(tale, manner, turn.number)
@@ -158,7 +173,9 @@ def _figures(box: TurnBox, turn: Turn, tale: Tale) -> None:
     by_agents = sum(counted(each.steps) for each in threads.values())
     if work or by_agents:
         said = f"{'step' if work + by_agents == 1 else 'steps'}"
-        foot.append((f"{work + by_agents:,}", said + (f", {by_agents:,} by sub-agents" * bool(by_agents))))
+        foot.append(
+            (f"{work + by_agents:,}", said + (f", {by_agents:,} by sub-agents" * bool(by_agents)))
+        )
     if turn.duration is not None:
         foot.append((duration(turn.duration), ""))
     usage = turn.usage
@@ -247,25 +264,23 @@ def side_of(side: Side, tale: Tale, manner: Manner, *, opened: bool = False) -> 
         words.count(calls, "step") if calls else words.count(len(branch.nodes), "record"),
         duration(took) if took else "",
     ]
-    prime = _PRIME * side.depth
+    prime = PRIME * side.depth
     last = side.first + max(branch.turns, 1) - 1
     anchor = f"b{side.number}"
     box = SideBox(
         anchor,
-        f"{side.first}{prime}" if last == side.first else f"{side.first}{prime}–{last}{prime}",
+        f"{side.first}{prime}" if last == side.first else f"{side.first}{prime}{_TO}{last}{prime}",
         words.clock(begun.timestamp()) if begun is not None else "",
         _WHY[branch.why].format(side.after),
         ", ".join(fact for fact in facts if fact),
         money(tale.cost_of_side(side).known),
         manner.links.session(manner.key, anchor, turn=side.after or 1, branch=side.number),
         manner.links.inside(manner.key, f"branch/{side.number}", detail=_detail(manner)),
-        manner.links.inside(manner.key, "records", **{"from": branch.nodes[0].offset}),
+        manner.links.inside(manner.key, "records", "", **{"from": branch.nodes[0].offset}),
     )
     if opened:
         box.turns = [
-            turn_of(
-                turn, tale, manner, label=f"{side.first + place}{prime}", prefix=f"{anchor}-"
-            )
+            turn_of(turn, tale, manner, label=f"{side.first + place}{prime}", prefix=f"{anchor}-")
             for place, turn in enumerate(tale.side_turns(side))
         ]
     return box
@@ -278,7 +293,7 @@ def more_of(after: int, number: int, tale: Tale, manner: Manner) -> More:
         f"m{after}",
         f"{number:,} more abandoned here",
         manner.links.session(manner.key, f"b{first.number}", turn=after or 1, branch=first.number),
-        manner.links.inside(manner.key, "sides", detail=_detail(manner), **{"from": after}),
+        manner.links.inside(manner.key, "sides", "", **{"from": after, "detail": _detail(manner)}),
     )
 
 

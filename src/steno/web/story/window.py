@@ -59,7 +59,9 @@ def full_range(turns: Sequence[Turn], wanted: int, detail: str) -> range:
 
 def around(tale: Tale, manner: Manner, wanted: int, branch: int = 0) -> list[Piece]:
     """Return the whole of a conversation, drawn in full around one turn."""
-    return list(_drawn(tale, manner, tale.turns, full_range(tale.turns, wanted, manner.detail), branch))
+    return list(
+        _drawn(tale, manner, tale.turns, full_range(tale.turns, wanted, manner.detail), branch)
+    )
 
 
 def between(tale: Tale, manner: Manner, first: int, last: int) -> list[Piece]:
