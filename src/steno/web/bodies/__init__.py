@@ -21,6 +21,12 @@ class About(msgspec.Struct):
     links: Links
     full: bool = False
     """Show everything, not only the first lines."""
+    begin: int = 0
+    """Where in a text, or in the rows of a diff, to begin."""
+    side: bool = False
+    """Show changes side by side."""
+    here: str = ""
+    """What addresses call the thing inside its session."""
 
 
 def body_of(step: Step, about: About) -> Markup:

@@ -13,10 +13,11 @@ from steno.errors import NotFound
 from steno.format.records import Gap
 from steno.report import words
 from steno.session.nodes import Node
-from steno.web.bodies import About, gap_view, record_view
+from steno.web.bodies import gap_view, record_view
 from steno.web.house import House
 from steno.web.paint import links, page
 from steno.web.story.opening import Opened, asked_of, opened
+from steno.web.story.steps import about_of
 
 __all__ = ["record", "records"]
 
@@ -87,7 +88,7 @@ def record(house: House, request: Request) -> Response:
         if place >= len(every) or every[place].offset != at:
             raise NotFound("no record begins at that byte", hint="the file may have changed")
         piece = every[place]
-        about = About(wish.key, wish.agent, told.tale.transcript, links(), full=True)
+        about = about_of(f"record/{at}", told.tale, wish.key, links(), wish)
         if isinstance(piece, Gap):
             body = gap_view(piece, about)
         else:

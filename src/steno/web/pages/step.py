@@ -20,7 +20,7 @@ def step(house: House, request: Request) -> Response:
     place = request.path_params["place"]
     with opened(house, wish) as told:
         found, turn, side = _found(told.tale, place)
-        body = step_body(found, told.tale, told.manner(), full=wish.full)
+        body = step_body(found, place, told.tale, told.manner(), wish=wish)
         if wish.part:
             return HTMLResponse(body)
         manner = told.manner()

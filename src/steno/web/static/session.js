@@ -79,6 +79,17 @@ addEventListener("click", async (event) => {
     if (first?.dataset.turn) { pinned = first; at(first); }
     return;
   }
+  // What a body shows otherwise, it shows in its place.
+  const door = event.target.closest?.("a[data-stays]");
+  const body = door?.closest(".step > .in, .rec > .in");
+  if (body && !event.metaKey && !event.ctrlKey && !event.shiftKey) {
+    event.preventDefault();
+    const way = new URL(door.href);
+    way.searchParams.set("part", "1");
+    const foot = $(":scope > .recfoot", body);
+    ask(way).then((html) => body.replaceChildren(...(foot ? [foot] : []), made(html))).catch(() => say("This could not be read just now"));
+    return;
+  }
   const toggle = event.target.closest?.("[data-toggle]");
   if (toggle) { event.preventDefault(); flip(toggle); return; }
   const row2 = event.target.closest?.(".outline a[data-t], .jump a");

@@ -13,10 +13,10 @@ from steno.web.links import Links
 from steno.web.paint import duration, money
 from steno.web.render.markdown import markdown
 from steno.web.story.tale import Tale, name_of
+from steno.web.story.wish import DETAILS, Wish
 
-__all__ = ["DETAILS", "Manner", "StepLine", "counted", "places_of", "step_body", "step_lines"]
+__all__ = ["Manner", "StepLine", "about_of", "counted", "places_of", "step_body", "step_lines"]
 
-DETAILS: Final = ("prompts", "answers", "steps", "everything")
 _QUIET: Final = frozenset(("note", "hook"))
 _SAID: Final = frozenset(("thought", "words", "agent", "error", "note", "queued"))
 _UNCOUNTED: Final = _QUIET | {"words", "queued"}
@@ -173,7 +173,7 @@ def _line(place: str, step: Step, tale: Tale, manner: Manner, depth: int) -> Ste
     if step.agent is not None:
         _employ(line, step, tale)
     if place in manner.opened:
-        line.body = step_body(step, tale, manner, depth=depth)
+        line.body = step_body(step, place, tale, manner, depth=depth)
     return line
 
 
@@ -223,12 +223,28 @@ def _classes(step: Step) -> str:
 
 
 def step_body(
-    step: Step, tale: Tale, manner: Manner, *, full: bool = False, depth: int = 0
+    step: Step, place: str, tale: Tale, manner: Manner, *, wish: Wish | None = None, depth: int = 0
 ) -> Markup:
-    """Return what is inside an opened step."""
+    """Return what is inside an opened step; a wish says how much of it, and in which form."""
     if step.agent is not None and depth < _DEEPEST:
         return _agent_body(step, tale, manner, depth)
-    return body_of(step, About(manner.key, tale.agent, tale.transcript, manner.links, full))
+    about = about_of(f"step/{place}", tale, manner.key, manner.links, wish)
+    return body_of(step, about)
+
+
+def about_of(here: str, tale: Tale, key: str, links: Links, wish: Wish | None = None) -> About:
+    """Return what a body has to know beside its step or record."""
+    wanted = wish or Wish(key, tale.agent)
+    return About(
+        key,
+        tale.agent,
+        tale.transcript,
+        links,
+        full=wanted.full,
+        begin=wanted.first,
+        side=wanted.side,
+        here=here,
+    )
 
 
 def _agent_body(step: Step, tale: Tale, manner: Manner, depth: int) -> Markup:

@@ -6,10 +6,11 @@ from typing import Final
 import msgspec
 
 from steno.web.links import Links
-from steno.web.story.steps import DETAILS
 
-__all__ = ["Wish", "wish_of"]
+__all__ = ["DETAILS", "Wish", "wish_of"]
 
+DETAILS: Final = ("prompts", "answers", "steps", "everything")
+"""How much of a session is told."""
 _OPEN: Final = 60
 _LONGEST: Final = 200
 _HUGE: Final = 1 << 53
@@ -38,6 +39,8 @@ class Wish(msgspec.Struct):
     full: bool = False
     first: int = 0
     last: int = 0
+    side: bool = False
+    """Changes side by side."""
 
     def query(self, **other: str | int | None) -> Query:
         """Return the wish as a query, with something changed."""
@@ -81,6 +84,7 @@ def wish_of(key: str, agent: str, query: Mapping[str, str]) -> Wish:
         "full" in query,
         _number(query.get("from")),
         _number(query.get("to")),
+        query.get("diff") == "side",
     )
 
 
