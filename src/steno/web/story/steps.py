@@ -209,7 +209,7 @@ def _state(step: Step, *, live: bool) -> str:
 
 
 def _classes(step: Step) -> str:
-    kind = "thought" if step.kind == "thought" else ""
+    kind = "thought" if step.kind == "thought" else "quiet" if step.kind in _QUIET else ""
     if step.state == "failed":
         state = "failed"
     elif step.state == "denied" or step.kind == "error":
