@@ -1,8 +1,10 @@
 """A session while it is written: what its stream says, and that it ends."""
 
+import gc
 import http.client
 import json
 import threading
+import weakref
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -153,3 +155,22 @@ def test_a_file_that_goes_ends_the_stream_with_the_reason(tmp_path: Path) -> Non
         found.house.news.tell()
         data, _ = stream.next("gone")
         assert "gone" in data["why"]
+
+
+def test_what_a_session_was_is_let_go_when_it_changes(tmp_path: Path) -> None:
+    made = session(full=True).turn("one", "ok")
+    with exploring(tmp_path, made) as (found, _):
+        way = f"/s/{made.session_id}"
+        with found.house.index() as index:
+            place = found.house.place(index, made.session_id)
+        before: list[weakref.ref[Any]] = []
+        for number in range(4):
+            found.get(way)
+            with found.house.session(place) as opened:
+                before.append(weakref.ref(opened))
+            del opened
+            written(made.turn(f"more {number}", "yes"), tmp_path / "config")
+            found.refresh()
+        found.get(way)
+        gc.collect()
+        assert [each() for each in before] == [None] * 4

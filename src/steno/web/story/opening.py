@@ -72,6 +72,4 @@ def opened(house: House, wish: Wish, *, whole: bool = False) -> Generator[Opened
     """
     place, found = placed(house, wish, whole=whole)
     with house.session(place) as session:
-        yield Opened(
-            wish, place, found, tale_of(house, session, wish.agent, alone=bool(place.agent))
-        )
+        yield Opened(wish, place, found, tale_of(house, session, place, wish.agent))

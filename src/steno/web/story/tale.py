@@ -1,9 +1,9 @@
 """A conversation with all that hangs on it: what a page about it begins with."""
 
 import threading
+from collections import OrderedDict
 from functools import cached_property
 from typing import Final
-from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -16,11 +16,12 @@ from steno.session.story.branches import Branch
 from steno.session.story.threads import Thread
 from steno.session.story.turns import Turn, tell
 from steno.session.transcript import Transcript
-from steno.web.house import House
+from steno.web.house import House, Place
 
 __all__ = ["Side", "Tale", "name_of", "tale_of"]
 
 _COLOURS: Final = 4
+_KEPT: Final = 8
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -220,19 +221,23 @@ def thread_of(session: Session, name: str) -> Thread:
 
 
 _lock: Final = threading.Lock()
-_tales: Final[WeakKeyDictionary[Session, dict[str, Tale]]] = WeakKeyDictionary()
+_tales: Final[OrderedDict[tuple[str, str], Tale]] = OrderedDict()
 
 
-def tale_of(house: House, session: Session, agent: str = "", *, alone: bool = False) -> Tale:
+def tale_of(house: House, session: Session, place: Place, agent: str = "") -> Tale:
     """Return the tale of a session that is open, or of one of its sub-agents.
 
-    It is kept for as long as the session stays open and unchanged.
+    It is kept for as long as the session stays as it is; of those told long ago none.
 
     Raises:
         NotFound: there is no such sub-agent.
     """
+    key = place.path, agent
     with _lock:
-        found = _tales.setdefault(session, {})
-        if agent not in found:
-            found[agent] = Tale(session, house.prices, agent, alone=alone)
-        return found[agent]
+        found = _tales.get(key)
+        if found is None or found.session is not session:
+            found = _tales[key] = Tale(session, house.prices, agent, alone=bool(place.agent))
+        _tales.move_to_end(key)
+        while len(_tales) > _KEPT:
+            _tales.popitem(last=False)
+        return found
