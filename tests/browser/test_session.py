@@ -210,13 +210,15 @@ def test_a_broken_line_is_told_and_mended(look: Look, tmp_path: Path) -> None:
         page = look(found, f"/s/{made.session_id}")
         page.wait_for_selector(".sess[data-heard]")
         expect(page.locator(".lost")).to_be_hidden()
-        # The browser says that the line broke, as it does when the server is gone.
-        page.evaluate(
-            "() => { const lost = document.querySelector('.lost'); lost.hidden = false; }"
-        )
+        found.house.news.close()
+        expect(page.locator(".lost")).to_be_visible()
+        assert page.locator("#t2 .prose").is_visible()
+        # Whoever comes back is heard again, and hears what was missed.
+        found.house.news.closed = False
         written(made.turn("again", "here"), tmp_path / "config")
         found.refresh()
-        expect(page.locator("#t3")).to_be_visible()
+        expect(page.locator("#t3")).to_be_visible(timeout=15_000)
+        expect(page.locator(".lost")).to_be_hidden()
 
 
 @pytest.mark.parametrize("size", ["desk", "phone"])

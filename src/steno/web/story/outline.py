@@ -20,6 +20,8 @@ _WIDE: Final = 44.0
 _FULL: Final = 24.0
 _MOST: Final = 1_500
 _SAID: Final = 90
+_SIDES: Final = 8
+"""Abandoned branches behind one turn that are listed one by one."""
 _RECT: Final = Markup('<rect class="{}" x="{:.1f}" width="{:.1f}" height="6"/>')
 
 
@@ -73,7 +75,8 @@ def _href(tale: Tale, manner: Manner, turn: int) -> str:
 
 
 def _old(rows: list[Row], tale: Tale, manner: Manner, after: int) -> None:
-    for side in tale.sides_by_turn.get(after, ()):
+    sides = tale.sides_by_turn.get(after, [])
+    for side in sides[:_SIDES]:
         asked = next((node for node in side.branch.nodes if node.type == "user"), None)
         said = tale.transcript.record(asked).text if asked is not None else ""
         rows.append(
@@ -84,6 +87,16 @@ def _old(rows: list[Row], tale: Tale, manner: Manner, after: int) -> None:
                     manner.key, f"b{side.number}", turn=after or 1, branch=side.number
                 ),
                 money(tale.cost_of_side(side).known),
+                old=True,
+            )
+        )
+    if len(sides) > _SIDES:
+        first = sides[_SIDES].number
+        rows.append(
+            Row(
+                "",
+                f"{len(sides) - _SIDES:,} more abandoned",
+                manner.links.session(manner.key, f"b{first}", turn=after or 1, branch=first),
                 old=True,
             )
         )

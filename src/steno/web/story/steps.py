@@ -154,8 +154,9 @@ def _line(place: str, step: Step, tale: Tale, manner: Manner, depth: int) -> Ste
         icon=_KINDS.get(step.kind) or _ICONS.get(step.verb, "tool"),
         verb=step.verb,
         arg="" if said else _short(step.subject, manner.project),
-        say=step.subject if said else "",
-        result="" if changed else step.outcome,
+        say=_unmarked(step.subject) if said else "",
+        # A frame that a program drew around its words says nothing.
+        result="" if changed or not any(map(str.isalnum, step.outcome)) else step.outcome,
         added=touch.added if touch is not None and changed else 0,
         removed=touch.removed if touch is not None and changed else 0,
         tokens=words.tokens(step.tokens) if step.tokens else "",
@@ -189,6 +190,15 @@ def _employ(line: StepLine, step: Step, tale: Tale) -> None:
     line.result = ", ".join(part for part in (words.count(work, "step"), amount) if part)
     usage = thread.usage
     line.tokens = words.tokens(usage.total) if usage.messages else ""
+
+
+def _unmarked(text: str) -> str:
+    """Return one line of Markdown without its marks, which only mean something when drawn.
+
+    >>> _unmarked("## **Step 5**: `git` accepts a*b")
+    'Step 5: git accepts a*b'
+    """
+    return text.lstrip("#> ").replace("**", "").replace("`", "")
 
 
 def _short(subject: str, project: str) -> str:
