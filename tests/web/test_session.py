@@ -267,6 +267,26 @@ def test_odd_words_break_no_page(demo: Explorer, words: str) -> None:
     assert "<b>&lt;" not in answer.text
 
 
+def test_the_address_of_a_record_leads_to_where_it_is_told(tmp_path: Path) -> None:
+    made = rewound().title("a name that is no turn")
+    with exploring(tmp_path, made) as (found, _):
+        way = f"/s/{made.session_id}"
+        html = found.get(f"{way}/records").text
+        kinds = {
+            kind: offset
+            for offset, kind in re.findall(r'id="r(\d+)".*?class="type">([^<]+)<', html)
+        }
+        bash = re.findall(r'data-place="(\d+)-0"', found.get(f"{way}/branch/1").text)[0]
+        branch = found.get(f"{way}?at={bash}").text
+        assert f'data-goto="{bash}-0"' in branch
+        assert re.search(rf'data-place="{bash}-0"[^>]* open', branch)
+        prompt = found.get(f"{way}?at={kinds['user/prompt']}").text
+        assert 'data-goto="t2"' in prompt
+        aside = found.get(f"{way}?at={kinds['custom-title']}")
+        assert aside.status == 303
+        assert aside.headers["location"] == f"{way}/record/{kinds['custom-title']}"
+
+
 # Records
 
 

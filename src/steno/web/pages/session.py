@@ -4,12 +4,12 @@ from typing import Any
 
 from markupsafe import Markup
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from steno.errors import NotFound, StenoError
 from steno.web.house import House, Place
 from steno.web.paint import links, page, part
-from steno.web.story.find import find, marked, wanted_words
+from steno.web.story.find import find, marked, seek, wanted_words
 from steno.web.story.findings import findings_of
 from steno.web.story.glimpse import BIG, glimpse
 from steno.web.story.head import Head, Lying, head_of
@@ -36,10 +36,18 @@ def session(house: House, request: Request) -> Response:
     if cold and not wish.whole and not wish.agent:
         return HTMLResponse(_first_glimpse(house, wish, place, found))
     with opened(house, wish, whole=True) as told:
-        return HTMLResponse(_page(house, told))
+        goto = ""
+        if wish.at is not None:
+            known = seek(told.tale, wish)
+            if known is None:
+                # The story does not tell it; it has a page of its own.
+                way = links().record(wish.key, wish.at, wish.agent)
+                return RedirectResponse(way, status_code=303)
+            goto = known
+        return HTMLResponse(_page(house, told, goto))
 
 
-def _page(house: House, told: Opened) -> str:
+def _page(house: House, told: Opened, goto: str = "") -> str:
     wish, place, found, tale = told.wish, told.place, told.found, told.tale
     head = head_of(tale, place, found, house.now())
     manner = told.manner(live=head.live)
@@ -54,7 +62,7 @@ def _page(house: House, told: Opened) -> str:
         **_frame(wish, place, found, head),
         pieces=marked(pieces, finding["words"]),
         finding=finding,
-        at=at,
+        goto=goto,
         ends=at > 1 and not wish.turn,
         map=_map(tale),
         panel=panel_of(tale, manner) if small else None,
@@ -143,7 +151,7 @@ def _first_glimpse(house: House, wish: Wish, place: Place, found: Lying) -> str:
     known = found.known
     manner = manner_of(wish, found, live=False)
     boxes: list[Any] = []
-    if not wish.turn and not wish.find and not wish.branch:
+    if not wish.turn and not wish.find and not wish.branch and wish.at is None:
         tale, turns = glimpse(place.path, house.prices)
         boxes = [turn_of(turn, tale, manner, label="…", prefix="g") for turn in turns]
     head = Head(known.title or place.id, known.project, known.branch, place.id[:8])
@@ -153,7 +161,7 @@ def _first_glimpse(house: House, wish: Wish, place: Place, found: Lying) -> str:
         **_frame(wish, place, found, head),
         pieces=Markup(part("session-turns.html.j2", pieces=boxes)),
         finding={"words": (), "hits": 0, "at": 0, "previous": "", "next": ""},
-        at=0,
+        goto="",
         ends=bool(boxes),
         map="",
         panel=None,
@@ -163,7 +171,7 @@ def _first_glimpse(house: House, wish: Wish, place: Place, found: Lying) -> str:
         records=0,
         size=known.size,
         loose=[],
-        glimpsed=wish.address(links(), whole=1),
+        glimpsed=wish.address(links(), whole=1, at=wish.at),
     )
 
 

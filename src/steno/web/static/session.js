@@ -382,7 +382,11 @@ function start(toEnd) {
   const target = location.hash && document.getElementById(location.hash.slice(1));
   const wanted = new URLSearchParams(location.search).get("turn");
   if (new URLSearchParams(location.search).get("find") && marked) marked.scrollIntoView({ block: "center" });
-  else if (target) { if (target.matches(".turn")) jump(target); else target.scrollIntoView(); }
+  else if (sess().dataset.goto) {
+    const there = $(`[data-place="${CSS.escape(sess().dataset.goto)}"]`) ?? document.getElementById(sess().dataset.goto);
+    const turn = there?.closest(".turn");
+    if (turn) { jump(turn); if (there !== turn) { stand(there); there.scrollIntoView({ block: "center" }); } }
+  } else if (target) { if (target.matches(".turn")) jump(target); else target.scrollIntoView(); }
   else if (wanted && document.getElementById(`t${wanted}`)) jump(document.getElementById(`t${wanted}`));
   else if (toEnd && turns().length) jump(turns().at(-1));
   seen();

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from markupsafe import Markup
@@ -15,8 +15,12 @@ from steno.session.nodes import Node
 from steno.session.transcript import Transcript
 from steno.web.story.steps import places_of
 from steno.web.story.tale import Tale
+from steno.web.story.wish import Wish
 
-__all__ = ["Hit", "find", "marked", "wanted_words"]
+if TYPE_CHECKING:
+    from steno.session.story.turns import Turn
+
+__all__ = ["Hit", "find", "marked", "seek", "wanted_words"]
 
 _WORDS: Final = re.compile(r'"([^"]+)"|(\S+)')
 _MOST: Final = 2_000
@@ -64,6 +68,32 @@ def find(tale: Tale, words: Sequence[str]) -> list[Hit]:
             if len(hits) == _MOST:
                 return hits
     return hits
+
+
+def seek(tale: Tale, wish: Wish) -> str | None:
+    """Let a reader begin where a record is told; None where it is not.
+
+    Returns what to go to: the place of a step, the prompt or answer of a turn otherwise.
+    """
+    at = -1 if wish.at is None else wish.at
+    turns: Sequence[Turn] = ()
+    if at in tale.turn_at:
+        wish.turn = tale.turn_at[at]
+        turns = (tale.turns[wish.turn - 1],)
+        found = f"t{wish.turn}"
+    elif at in tale.side_at:
+        side = tale.side(tale.side_at[at])
+        wish.branch, wish.turn = side.number, side.after or 1
+        turns = tale.side_turns(side)
+        found = f"b{side.number}"
+    else:
+        return None
+    for turn in turns:
+        for place, step in places_of(turn.steps):
+            if at in {node.offset for node in (step.call, step.result) if node is not None}:
+                wish.opened |= {place}
+                return place
+    return found
 
 
 def _likely(words: Sequence[str]) -> tuple[bytes, ...]:

@@ -41,6 +41,8 @@ class Wish(msgspec.Struct):
     last: int = 0
     side: bool = False
     """Changes side by side."""
+    at: int | None = None
+    """The record to begin at, by its offset."""
 
     def query(self, **other: str | int | None) -> Query:
         """Return the wish as a query, with something changed."""
@@ -85,6 +87,7 @@ def wish_of(key: str, agent: str, query: Mapping[str, str]) -> Wish:
         _number(query.get("from")),
         _number(query.get("to")),
         query.get("diff") == "side",
+        _number(query["at"]) if query.get("at", "").isdecimal() else None,
     )
 
 
