@@ -155,6 +155,7 @@ def test_far_turns_come_when_they_are_asked_for(look: Look, shot: Shot, tmp_path
         assert page.locator(".turns > article").count() > before
         page.keyboard.press("e")
         expect(page.locator(".step.failed.is-here")).to_be_visible()
+        page.close()
 
 
 def test_words_are_found_in_the_session(look: Look, shot: Shot, tmp_path: Path) -> None:
@@ -168,6 +169,7 @@ def test_words_are_found_in_the_session(look: Look, shot: Shot, tmp_path: Path) 
         expect(page.locator("#t110 mark").first).to_be_in_viewport()
         shot(page, "session-find")
         assert_accessible(page)
+        page.close()
 
 
 def test_a_live_session_grows_without_moving_what_is_read(look: Look, tmp_path: Path) -> None:
@@ -191,6 +193,7 @@ def test_a_live_session_grows_without_moving_what_is_read(look: Look, tmp_path: 
         expect(step.locator("> .in .box").first).to_be_visible()
         assert page.evaluate("getSelection().toString()") == "ok"
         assert page.evaluate("document.querySelector('#t1').getBoundingClientRect().top") == top
+        page.close()
 
 
 def test_following_stays_at_the_end(look: Look, tmp_path: Path) -> None:
@@ -202,6 +205,7 @@ def test_following_stays_at_the_end(look: Look, tmp_path: Path) -> None:
         written(made.turn("the newest", "of all"), tmp_path / "config")
         found.refresh()
         expect(page.locator("#t13")).to_be_in_viewport()
+        page.close()
 
 
 def test_a_broken_line_is_told_and_mended(look: Look, tmp_path: Path) -> None:
@@ -219,6 +223,7 @@ def test_a_broken_line_is_told_and_mended(look: Look, tmp_path: Path) -> None:
         found.refresh()
         expect(page.locator("#t3")).to_be_visible(timeout=15_000)
         expect(page.locator(".lost")).to_be_hidden()
+        page.close()
 
 
 @pytest.mark.parametrize("size", ["desk", "phone"])
@@ -233,6 +238,7 @@ def test_a_very_long_session_shows_its_end_first(
         page.wait_for_selector("#t60")
         expect(page.locator("#t60")).to_be_in_viewport()
         expect(page.locator(".reading")).to_have_count(0)
+        page.close()
 
 
 def test_the_page_works_without_scripts(demo: Explorer, look: Look) -> None:
