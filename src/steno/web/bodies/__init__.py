@@ -29,7 +29,7 @@ from steno.web.bodies.found import fetched, globbed, grepped, listed, searched, 
 from steno.web.bodies.hooks import hook
 from steno.web.bodies.notes import queued, said, system, thought, unknown, user_note
 from steno.web.bodies.parts import joined
-from steno.web.bodies.plain import plain_tool, refusal
+from steno.web.bodies.plain import permission, plain_tool, refusal
 from steno.web.bodies.raw import gap_view, record_view
 from steno.web.bodies.shell import bash, task_output
 
@@ -82,7 +82,7 @@ def _tool(step: "Step", about: About) -> Markup:
     call = call_of(step, about)
     maker = mcp if call.tool.startswith(_MCP) else _TOOLS.get(call.tool)
     made = maker(call) if maker is not None else Markup("")
-    return joined(refusal(call), made if made.strip() else plain_tool(call))
+    return joined(refusal(call), made if made.strip() else plain_tool(call), permission(call))
 
 
 def _note(step: "Step", about: About) -> Markup:

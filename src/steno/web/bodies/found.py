@@ -16,6 +16,7 @@ from steno.web.bodies.parts import (
     box,
     facts,
     joined,
+    note,
     paths,
     printed,
     prose,
@@ -36,6 +37,7 @@ _THOUSAND: Final = 1000
 _REFUSED: Final = 400
 """From here on a page says that it was not given."""
 _LINES: Final = 30
+_SAID: Final = 2_000
 
 
 class _Hit(msgspec.Struct, frozen=True):
@@ -74,9 +76,9 @@ def grepped(call: Call) -> Markup:
         return Markup("")
     if mode == "files_with_matches" and names:
         return _names(call, names, _asked(call))
-    text = content or ("" if names else call.text)
+    text = content or ("" if names or kept else call.text)
     if not text:
-        return _names(call, names, _asked(call)) if names else Markup("")
+        return _names(call, names, _asked(call)) if names else _nothing(call)
     shown = window(text, call.about, offset=call.step.result.offset, lines=_LINES)
     hits = _hits(shown.text, as_text(call.asked.get("path")))
     if hits is None:
@@ -137,6 +139,12 @@ def _names(call: Call, names: list[str], said: str, foot: str = "") -> Markup:
     )
 
 
+def _nothing(call: Call) -> Markup:
+    doors = raw_doors(call.about, *(node.offset for node in call.nodes))
+    said = note(call.text.strip()[:_SAID] or "Nothing was found.", icon="search")
+    return box(said, title=_pattern(call), plain=_asked(call), doors=doors)
+
+
 def globbed(call: Call) -> Markup:
     """Return the files that were found by name."""
     kept = call.fields
@@ -147,7 +155,7 @@ def globbed(call: Call) -> Markup:
         if len(names) == 1 and " " in names[0]:
             names = []
     if not names:
-        return Markup("")
+        return _nothing(call) if "filenames" in kept else Markup("")
     total = as_number(kept.get("totalMatches"))
     cut = kept.get("truncated") is True
     of = f" of {total:,}" if total is not None and total > len(names) else ""

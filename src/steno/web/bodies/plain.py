@@ -21,13 +21,14 @@ from steno.web.bodies.pictures import gallery
 from steno.web.bodies.tidy import tidy
 from steno.web.bodies.values import Fields, as_fields, as_items, as_text
 
-__all__ = ["arguments", "described", "documents", "pictures", "plain_tool", "refusal", "result"]
+__all__ = ["arguments", "described", "documents", "permission", "pictures", "plain_tool", "refusal", "result"]
 
 _SHORT: Final = 160
 _ENOUGH: Final = 8
 _BRACKETS: Final = ("{", "[")
 _JSON: Final = 400_000
 _REASON: Final = "toolDenialKind"
+_DECISION: Final = b'"permissionDecision"'
 
 
 def plain_tool(call: Call) -> Markup:
@@ -129,6 +130,23 @@ def refusal(call: Call) -> Markup:
     words = "Not allowed" if call.step.state == "denied" else "Interrupted"
     said = f"{words} ({kind})" if kind else words
     return note(f"{said}: {why.strip()[:2000]}" if why.strip() else f"{said}.", "warn", "stop")
+
+
+def permission(call: Call) -> Markup:
+    """Return who let a call be carried out, where the client kept it."""
+    node = call.step.result
+    if node is None:
+        return Markup("")
+    record = call.about.transcript.record(node)
+    if _DECISION not in record.line:
+        return Markup("")
+    fields = as_fields(record.fields.get("permissionDecision"))
+    names = ("reasonType", "source", "ruleSource", "mode", "reason")
+    why = [as_text(fields.get(name)) for name in names]
+    decision = as_text(fields.get("decision"))
+    said = ", ".join(word for word in (decision, *why) if word)
+    mood = "" if decision in ("accept", "allow") else "bad"
+    return facts(Fact("permission", said, mood))
 
 
 def described(fields: Fields, about: About, *, offset: int, leave: frozenset[str]) -> Markup:
