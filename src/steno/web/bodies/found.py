@@ -123,11 +123,11 @@ def _asked(call: Call) -> str:
     return ", ".join(word for word in (where, *kinds, *flags) if word)
 
 
-def _names(call: Call, names: list[str], said: str, foot: str = "") -> Markup:
+def _names(call: Call, names: list[str], said: str, foot: str = "", noun: str = "file") -> Markup:
     offset = call.step.result.offset if call.step.result is not None else None
     body, shown = paths(names, call.about, offset=offset)
     doors = raw_doors(call.about, *(node.offset for node in call.nodes))
-    end = say.count(len(names), "file")
+    end = say.count(len(names), noun)
     return box(
         body,
         title=_pattern(call) or as_text(call.asked.get("path")),
@@ -178,7 +178,7 @@ def tools_found(call: Call) -> Markup:
     if not names:
         return Markup("")
     total = as_number(call.fields.get("total_deferred_tools"))
-    return _names(call, names, f"of {say.count(total, 'tool')}" if total else "")
+    return _names(call, names, f"of {say.count(total, 'tool')}" if total else "", noun="tool")
 
 
 # The web

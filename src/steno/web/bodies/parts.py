@@ -32,7 +32,7 @@ __all__ = [
     "window",
 ]
 
-_LINES: Final = 40
+_LINES: Final = 30
 _LETTERS: Final = 12_000
 _FULL_LINES: Final = 2_000
 _FULL_LETTERS: Final = 400_000
@@ -98,7 +98,7 @@ def window(
         end = _next_lines(text, begin, most, letters)
     first = text.count("\n", 0, begin) + 1
     shown = text[begin:end].removesuffix("\n")
-    said = _amount(text, first, first + shown.count("\n"), begin, end)
+    said = _amount(text, first, first + shown.count("\n"), (begin, end))
     return Window(shown, first, said, tuple(_doors(about, offset, begin, end, len(text))))
 
 
@@ -125,13 +125,16 @@ def _last_lines(text: str, lines: int, letters: int) -> int:
     return begin + 1
 
 
-def _amount(text: str, first: int, last: int, begin: int, end: int) -> str:
+def _amount(text: str, first: int, last: int, stretch: tuple[int, int]) -> str:
+    begin, end = stretch
     whole = text.rstrip("\n").count("\n") + 1
     inside = (begin and text[begin - 1] != "\n") or (end < len(text) and text[end - 1] != "\n")
     if inside:
         return f"letters {begin + 1:,} to {end:,} of {len(text):,}"
     if first == 1:
         return f"{min(last, whole):,} of {say.count(whole, 'line')}"
+    if end == len(text):
+        return f"the last {whole - first + 1:,} of {say.count(whole, 'line')}"
     return f"lines {first:,} to {min(last, whole):,} of {whole:,}"
 
 

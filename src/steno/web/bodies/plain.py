@@ -21,13 +21,24 @@ from steno.web.bodies.pictures import gallery
 from steno.web.bodies.tidy import tidy
 from steno.web.bodies.values import Fields, as_fields, as_items, as_text
 
-__all__ = ["arguments", "described", "documents", "permission", "pictures", "plain_tool", "refusal", "result"]
+__all__ = [
+    "arguments",
+    "described",
+    "documents",
+    "permission",
+    "pictures",
+    "plain_tool",
+    "refusal",
+    "result",
+]
 
 _SHORT: Final = 160
 _ENOUGH: Final = 8
 _BRACKETS: Final = ("{", "[")
 _JSON: Final = 400_000
 _REASON: Final = "toolDenialKind"
+_NONE: Final[tuple[Any, ...]] = (None, "", [], {})
+_YES: Final = ("accept", "allow")
 _DECISION: Final = b'"permissionDecision"'
 
 
@@ -144,8 +155,11 @@ def permission(call: Call) -> Markup:
     names = ("reasonType", "source", "ruleSource", "mode", "reason")
     why = [as_text(fields.get(name)) for name in names]
     decision = as_text(fields.get("decision"))
+    if fields.get("source") == "config" and decision in _YES and not call.about.full:
+        # A rule that allows is the ordinary case.
+        return Markup("")
     said = ", ".join(word for word in (decision, *why) if word)
-    mood = "" if decision in ("accept", "allow") else "bad"
+    mood = "" if decision in _YES else "bad"
     return facts(Fact("permission", said, mood))
 
 
@@ -155,11 +169,14 @@ def described(fields: Fields, about: About, *, offset: int, leave: frozenset[str
     made: list[Markup] = []
     rest: Fields = {}
     for name, value in fields.items():
-        if name in leave or value in (None, "", [], {}):
+        if name in leave or value in _NONE:
             continue
         text = _short(value)
+        inner = [(each, _short(item)) for each, item in as_fields(value).items()]
         if text:
             short.append(Fact(_plainly(name), text))
+        elif inner and all(said or item in _NONE for said, item in _beside(inner, value)):
+            short += [Fact(_plainly(each), said) for each, said in inner]
         elif isinstance(value, str):
             body, shown, _ = printed(value, about, offset=offset)
             made.append(box(body, plain=_plainly(name), shown=shown))
@@ -168,6 +185,10 @@ def described(fields: Fields, about: About, *, offset: int, leave: frozenset[str
     if rest:
         made.append(box(tidy(rest, full=about.full)))
     return joined(facts(*short), *made)
+
+
+def _beside(inner: list[tuple[str, str]], value: Any) -> list[tuple[str, Any]]:
+    return [(said, as_fields(value)[name]) for name, said in inner]
 
 
 def _short(value: Any) -> str:

@@ -8,6 +8,7 @@ from steno.format.catalogue import catalogue
 from steno.format.records import Gap, Record
 from steno.format.spans import Damage
 from steno.report import words as say
+from steno.safe.html import words
 from steno.session.transcript import Transcript
 from steno.web.bodies.about import About
 from steno.web.bodies.parts import Door, Fact, box, facts, joined, note, window
@@ -35,10 +36,16 @@ def record_view(record: Record, about: About) -> Markup:
         Fact("time", str(record.timestamp or "")),
         Fact("here", _often(record, about.transcript)),
     )
-    made = [head, _known(record), *(_damage(note_) for note_ in record.damage[:_ODD])]
-    if fields:
-        foot = (Fact("", "Kept byte for byte."), Fact("", _unknown_fields(record)))
-        made.append(box(tidy(fields, full=about.full), plain="Tidy", foot=foot))
+    made = [head, *(_damage(each) for each in record.damage[:_ODD])]
+    said, mood = _known(record)
+    drift = (Door("Drift", about.links.health()),) if mood else ()
+    foot = (
+        Fact("", "Kept byte for byte."),
+        Fact("", said, mood),
+        Fact("", _unknown_fields(record)),
+    )
+    body = tidy(fields, full=about.full) if fields else note("It cannot be read as JSON.", "warn")
+    made.append(box(body, title=record.kind, plain="tidy", doors=drift, foot=foot))
     made += [gallery(record, about), _exact(record.line, about, record.offset)]
     return joined(*made)
 
@@ -74,15 +81,9 @@ def _exact(raw: bytes, about: About, offset: int) -> Markup:
     """Return the very line; bytes that are no text are written as such."""
     text = raw.decode("utf-8", "backslashreplace")
     shown = window(text, about, offset=offset)
-    body = Markup('<pre class="out">{}</pre>').format(Markup("{}").format(_visible(shown.text)))
+    body = Markup('<pre class="out">{}</pre>').format(words(shown.text))
     copy = (Door("All records from here", _from(about, offset)),)
     return box(body, plain="The line itself", doors=copy, shown=shown)
-
-
-def _visible(text: str) -> Markup:
-    from steno.safe.html import words
-
-    return words(text)
 
 
 def _from(about: About, offset: int) -> str:
@@ -98,20 +99,16 @@ def _often(record: Record, transcript: Transcript) -> str:
     return f"{count:,} of type {name}" if count and name else ""
 
 
-def _known(record: Record) -> Markup:
-    """Return what the catalogue says of the kind."""
+def _known(record: Record) -> tuple[str, str]:
+    """Return what the catalogue says of the kind, and whether that is worth a colour."""
     entry = catalogue().kind(record.kind, record.dialect) or catalogue().kind(record.kind)
     if entry is None:
-        return note(
-            "Not in the catalogue yet: a kind of record this version does not know.",
-            "warn",
-            "unknown",
-        )
+        return "Not in the catalogue yet.", "warn"
     dialect = "" if record.dialect == "claude" else f" of the dialect {record.dialect}"
     seen = f", seen in {entry.seen[0]} to {entry.seen[-1]}" if entry.seen else ""
     told = " It was only told of by others." if entry.claimed else ""
     role = "part of the conversation" if entry.family == "graph" else "beside the conversation"
-    return note(f"In the catalogue{dialect}{seen}: {role}.{told}")
+    return f"In the catalogue{dialect}{seen}, {role}.{told}", ""
 
 
 def _unknown_fields(record: Record) -> str:

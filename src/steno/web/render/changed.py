@@ -80,6 +80,8 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[list[int], list[int]]]:
         if sign == "+" and removed:
             added.append(place)
             continue
+        if sign == "\\":
+            continue
         if removed and added:
             yield removed, added
         if sign != "-" or added:

@@ -22,6 +22,9 @@ __all__ = ["Hunk", "Pair", "Row", "between", "cut", "diff_table", "pairs_of", "r
 _NOTHING: Final = Markup("")
 _MOST: Final = 4_000
 """Rows; a diff that is longer is cut, and says so."""
+_OPEN: Final = "\0"
+"""Stands at the end of a last line without an end, while texts are compared."""
+_REMARK: Final = "\\ No newline at the end of the file"
 _PAIRS: Final = 300_000
 """Pairs of equal lines that may be looked at to find out what changed."""
 
@@ -56,18 +59,32 @@ class Pair(msgspec.Struct, frozen=True):
 
 def between(old: str, new: str, *, context: int = 3, start: int = 1) -> list[Hunk]:
     """Return what changed from one text to another; line numbers count from `start`."""
-    before, after = old.split("\n"), new.split("\n")
+    before, after = _lines(old, new), _lines(new, old)
     hunks: list[Hunk] = []
     for group in _groups(_changes(before, after), context):
         lines: list[str] = []
         for same, a, b, c, d in group:
-            if same:
-                lines += [f" {line}" for line in before[a:b]]
-                continue
-            lines += [f"-{line}" for line in before[a:b]]
-            lines += [f"+{line}" for line in after[c:d]]
+            for sign, found in (
+                ((" ", before[a:b]),)
+                if same
+                else (
+                    ("-", before[a:b]),
+                    ("+", after[c:d]),
+                )
+            ):
+                lines += [f"{sign}{line}" for line in found]
+                if found and found[-1].endswith(_OPEN):
+                    lines[-1:] = [lines[-1].removesuffix(_OPEN), _REMARK]
         hunks.append(Hunk(group[0][1] + start, group[0][3] + start, tuple(lines)))
     return hunks
+
+
+def _lines(text: str, other: str) -> list[str]:
+    """Return the lines of a text; where only its last one has no end, that is another one."""
+    if not text:
+        return []
+    alone = bool(other) and other.endswith("\n") and not text.endswith("\n")
+    return (text + _OPEN * alone).removesuffix("\n").split("\n")
 
 
 _Code = tuple[bool, int, int, int, int]
@@ -192,17 +209,23 @@ def pairs_of(rows: Sequence[Row]) -> Iterator[Pair]:
     """Yield the rows of a diff side by side."""
     removed: list[Row] = []
     added: list[Row] = []
-    for row in [*rows, Row(" ")]:
-        if row.sign == "-" and not added:
-            removed.append(row)
-            continue
-        if row.sign == "+":
+    for row in rows:
+        if row.sign == "\\" and (removed or added):
+            (added or removed).append(row)
+        elif row.sign == "+":
             added.append(row)
-            continue
-        yield from (Pair(a, b) for a, b in zip_longest(removed, added))
-        removed, added = ([row], []) if row.sign == "-" else ([], [])
-        if row.sign != "-":
-            yield Pair(row, row)
+        elif row.sign == "-" and not added:
+            removed.append(row)
+        else:
+            yield from _beside(removed, added)
+            removed, added = ([row], []) if row.sign == "-" else ([], [])
+            if row.sign != "-":
+                yield Pair(row, row)
+    yield from _beside(removed, added)
+
+
+def _beside(removed: Sequence[Row], added: Sequence[Row]) -> Iterator[Pair]:
+    return (Pair(old, new) for old, new in zip_longest(removed, added))
 
 
 def diff_table(
@@ -215,6 +238,6 @@ def diff_table(
     rows = list(rows_of(shown, language))
     rest = max(0, whole - most)
     if side:
-        pairs = list(pairs_of(rows))[:-1]
+        pairs = list(pairs_of(rows))
         return Markup(part("diff-side.html.j2", pairs=pairs, cut=rest))
     return Markup(part("diff.html.j2", rows=rows, cut=rest))
