@@ -296,6 +296,13 @@ def test_tidy_json_is_all_there_and_nothing_else(value: object) -> None:
     assert told(made).strip()
 
 
+@pytest.mark.parametrize("poison", HOSTILE)
+def test_tidy_json_shows_hostile_names_and_values(poison: str) -> None:
+    made = tidy({poison: poison, "in": [poison, {"deep": poison * 40}]})
+    assert_ours(made)
+    assert not {"script", "img", "svg"} & {tag for tag, _ in Tags(made).found}
+
+
 # Files
 
 
@@ -536,7 +543,9 @@ def test_tools_of_servers_and_unknown_ones_are_tidy_json(every: Made) -> None:
     assert "journal" in told(body)
     assert 'aria-label="JSON"' in body
     assert "/s/key/image/" in body
-    assert "500 letters" in inside(every, "Sparkle")
+    unknown = inside(every, "Sparkle")
+    assert "500 letters" in unknown
+    assert "The line itself" not in unknown
     assert "deep" in inside(every, "zzz_block")
 
 
@@ -611,7 +620,9 @@ def test_a_picture_that_is_too_big_is_only_named() -> None:
     data = base64.b64encode(PICTURE + bytes(22 << 20)).decode()
     big = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
     transcript = load(BytesSource(session().user([big]).bytes()))
-    view = record_view(transcript.record(transcript.nodes[0]), about(transcript))
+    record = transcript.record(transcript.nodes[0])
+    assert [bytes_of(picture) for picture in pictures_in(record)] == [None]
+    view = record_view(record, about(transcript))
     assert "too big" in view
     assert "<img " not in view
 

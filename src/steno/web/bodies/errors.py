@@ -9,7 +9,7 @@ from steno.session.nodes import Node
 from steno.session.story.steps import Step
 from steno.web.bodies.about import About
 from steno.web.bodies.notes import ENVELOPE
-from steno.web.bodies.parts import Fact, box, joined, prose, raw_doors, table
+from steno.web.bodies.parts import Fact, box, joined, prose, raw_doors, table, time_of_day
 from steno.web.bodies.plain import described
 from steno.web.bodies.values import as_fields, as_number, as_text, first_text
 from steno.web.paint import duration
@@ -73,10 +73,9 @@ def _row(record: Record) -> tuple[Any, ...]:
     number, most = as_number(fields.get("retryAttempt")), as_number(fields.get("maxRetries"))
     waited = as_number(fields.get("retryInMs"))
     of = f" of {most}" if most is not None else ""
-    time = f"{record.time:%H:%M:%S}" if record.time is not None else ""
     return (
         f"{number}{of}" if number is not None else "",
-        time,
+        time_of_day(record.time),
         _answer(fields.get("error")),
         duration(waited / _THOUSAND) if waited is not None else "",
     )

@@ -14,12 +14,22 @@ from steno.format.blocks import (
     read_blocks,
 )
 from steno.format.loose import loose
-from steno.format.records import Record
+from steno.format.records import Record, read_time
 from steno.session.nodes import Node
 from steno.session.story.prompts import inside
 from steno.session.story.steps import Step, one_line
 from steno.web.bodies.about import About
-from steno.web.bodies.parts import Fact, box, facts, joined, note, printed, prose, raw_doors
+from steno.web.bodies.parts import (
+    Fact,
+    box,
+    facts,
+    joined,
+    note,
+    printed,
+    prose,
+    raw_doors,
+    time_of_day,
+)
 from steno.web.bodies.pictures import gallery
 from steno.web.bodies.plain import described
 from steno.web.bodies.tidy import tidy
@@ -141,19 +151,15 @@ def queued(step: Step, about: About) -> Markup:
     envelope = record.envelope
     attached = as_fields(loose(envelope.attachment)) if envelope.attachment else {}
     text = words_of_record(record)
-    came = as_text(attached.get("timestamp")) or as_text(envelope.timestamp)
-    head = f"Queued {_clock(came)}" if attached or envelope.operation else "Said meanwhile"
-    taken = f", taken in {_clock(as_text(envelope.timestamp))}" if attached else ""
+    came = read_time(as_text(attached.get("timestamp"))) or record.time
+    queue = attached or envelope.operation
+    head = f"Queued {time_of_day(came)}".strip() if queue else "Said meanwhile"
+    taken = f", taken in {time_of_day(record.time)}" if attached else ""
     mode = as_text(attached.get("commandMode"))
     body = prose(text, about, offset=record.offset)
     tagline = f"{head}{taken}" + (f", as {mode}" if mode and mode != "prompt" else "")
     shown = Markup(part("body-queued.html.j2", tagline=tagline, body=body))
     return joined(shown, gallery(record, about), _door(about, record))
-
-
-def _clock(stamp: str) -> str:
-    """Return the time of day of a timestamp, as it is written."""
-    return stamp[11:19] if stamp[10:11] == "T" else stamp[:40]
 
 
 # The client

@@ -1,6 +1,7 @@
 """The pieces that bodies are made of: a box, facts, a stretch of a long text, lists, pictures."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any, Final, TypedDict, Unpack
 from urllib.parse import urlsplit
 
@@ -28,6 +29,7 @@ __all__ = [
     "prose",
     "raw_doors",
     "table",
+    "time_of_day",
     "web_address",
     "window",
 ]
@@ -247,6 +249,11 @@ def paths(
         doors = () if about.full else tuple(_doors(about, offset, 0, 0, 1))
         cut = Window("", said=f"{len(shown):,} of {len(names):,}", doors=doors)
     return Markup(part("body-paths.html.j2", names=shown)), cut
+
+
+def time_of_day(when: datetime | None) -> str:
+    """Return the local time of day, to the second."""
+    return f"{when.astimezone():%H:%M:%S}" if when is not None else ""
 
 
 def raw_doors(about: About, *offsets: int | None) -> tuple[Door, ...]:

@@ -21,6 +21,8 @@ MOST_BYTES: Final = 20 << 20
 _DEEPEST: Final = 40
 _MOST: Final = 200
 _SHOWN: Final = 24
+_WIDE: Final = 800
+_HIGH: Final = 420
 _TIMES: Final = "\N{MULTIPLICATION SIGN}"
 _SCHEME: Final = "data:image/"
 _MARK: Final = ";base64,"
@@ -134,4 +136,6 @@ def _shown(picture: Picture, record: Record, about: About) -> _Shown:
     sides = f"{picture.width:,} {_TIMES} {picture.height:,}" if picture.width else ""
     why = "" if fits else "not shown: " + ("too big" if picture.media_type else "unknown bytes")
     said = ", ".join(part for part in (kind, sides, say.size(picture.size), why) if part)
-    return _Shown(address, picture.width, picture.height, said)
+    # The page keeps room for it, so that nothing jumps when it comes.
+    scale = min(1, _WIDE / max(1, picture.width), _HIGH / max(1, picture.height))
+    return _Shown(address, round(picture.width * scale), round(picture.height * scale), said)

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+import msgspec
 from markupsafe import Markup
 
 from steno.format.catalogue import catalogue
@@ -27,6 +28,7 @@ _DUMP: Final = 64
 
 def record_view(record: Record, about: About) -> Markup:
     """Return one record."""
+    about = _placed(about, record.offset)
     fields = record.fields
     head = facts(
         Fact("kind", record.kind or "none"),
@@ -52,6 +54,7 @@ def record_view(record: Record, about: About) -> Markup:
 
 def gap_view(gap: Gap, about: About) -> Markup:
     """Return bytes that are no record."""
+    about = _placed(about, gap.offset)
     raw = about.transcript.source.read(gap.offset, min(gap.length, _GAP))
     empty = not raw.strip(b"\x00 \t\r\n")
     head = facts(
@@ -69,6 +72,11 @@ def gap_view(gap: Gap, about: About) -> Markup:
         )
     made.append(_dump(raw) if empty and raw else _exact(raw, about, gap.offset))
     return joined(*made)
+
+
+def _placed(about: About, offset: int) -> About:
+    """Return the same with the address of a record, where it has no other."""
+    return about if about.here else msgspec.structs.replace(about, here=f"record/{offset}")
 
 
 def _dump(raw: bytes) -> Markup:
