@@ -452,6 +452,20 @@ def test_one_endless_line_is_shown_piece_by_piece() -> None:
     assert "letters 1 to 400,000 of 3,000,000" in inside(made, "Bash", full=True)
 
 
+def test_a_few_long_lines_are_as_much_as_many_short_ones() -> None:
+    lines = "".join("x" * 5_000 + "\n" for _ in range(20))
+    made = call("Bash", {"command": "x"}, {"stdout": lines, "stderr": ""})
+    assert "2 of 20 lines" in inside(made, "Bash")
+
+
+def test_whatever_is_huge_in_a_record_is_shown_in_bounds(every: Made) -> None:
+    huge = "w\n<b> " * 12_000
+    data = b"".join(encode_line(_poisoned(record, huge)) for record in every.records())
+    one = Session(load(BytesSource(data)), name="x")
+    for step, found in all_steps(one):
+        assert len(body_of(step, about(found))) < 420_000, step.verb
+
+
 # What was found
 
 

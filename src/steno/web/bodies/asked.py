@@ -6,7 +6,7 @@ import msgspec
 from markupsafe import Markup
 
 from steno.web.bodies.about import Call
-from steno.web.bodies.parts import Fact, box, facts, joined, note, prose, raw_doors
+from steno.web.bodies.parts import Fact, box, clipped, facts, joined, note, prose, raw_doors
 from steno.web.bodies.plain import arguments, result
 from steno.web.bodies.values import as_fields, as_items, as_text, first_text
 from steno.web.paint import part
@@ -14,6 +14,7 @@ from steno.web.paint import part
 __all__ = ["mcp", "message", "plan", "questions", "skill"]
 
 _MCP: Final = "mcp__"
+_MOST: Final = 100
 
 
 class _Option(msgspec.Struct, frozen=True):
@@ -35,7 +36,7 @@ def questions(call: Call) -> Markup:
     """Return questions, what could be answered, and what was."""
     items = as_items(call.fields.get("questions")) or as_items(call.asked.get("questions"))
     answers = as_fields(call.fields.get("answers")) or as_fields(call.asked.get("answers"))
-    found = [_question(as_fields(item), answers) for item in items]
+    found = [_question(as_fields(item), answers) for item in items[:_MOST]]
     if not found:
         return Markup("")
     body = Markup(part("body-questions.html.j2", questions=found))
@@ -51,16 +52,18 @@ def _question(fields: dict[str, Any], answers: dict[str, Any]) -> _Question:
     labels = [first_text(as_fields(each), "label") or as_text(each) for each in _options(fields)]
     chosen = {label for label in labels if text == label or label in text.split(", ")}
     options = [
-        _Option(label, as_text(as_fields(each).get("description")), label in chosen)
+        _Option(
+            clipped(label), clipped(as_text(as_fields(each).get("description"))), label in chosen
+        )
         for label, each in zip(labels, _options(fields), strict=True)
     ]
-    own = text if text and not chosen else ""
-    header = as_text(fields.get("header"))
-    return _Question(header, words, fields.get("multiSelect") is True, options, own)
+    own = clipped(text) if text and not chosen else ""
+    header = clipped(as_text(fields.get("header")))
+    return _Question(header, clipped(words), fields.get("multiSelect") is True, options, own)
 
 
 def _options(fields: dict[str, Any]) -> list[Any]:
-    return as_items(fields.get("options"))
+    return as_items(fields.get("options"))[:_MOST]
 
 
 def plan(call: Call) -> Markup:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from steno.format.blocks import ToolUse
 from steno.session.nodes import Node
 from steno.web.bodies.about import About, Call
-from steno.web.bodies.parts import Fact, facts, joined
+from steno.web.bodies.parts import Fact, clipped, facts, joined
 from steno.web.bodies.plain import result
 from steno.web.bodies.values import Fields, as_fields, as_items, as_text, first_text
 from steno.web.paint import part
@@ -73,7 +73,8 @@ def _entry(item: Item, before: Mapping[str, str] | None, known: set[str]) -> _En
         was = before.get(item.name)
         mark = "new" if was is None else "moved" if was != item.status else ""
     odd = item.status if item.status and item.status not in known else ""
-    return _Entry(item.words, ", ".join(word for word in (item.detail, odd) if word), mark)
+    detail = ", ".join(word for word in (item.detail, odd) if word)
+    return _Entry(clipped(item.words), clipped(detail), mark)
 
 
 # To-do lists

@@ -14,6 +14,7 @@ from steno.web.bodies.parts import (
     Door,
     Fact,
     box,
+    clipped,
     facts,
     joined,
     note,
@@ -37,6 +38,7 @@ _THOUSAND: Final = 1000
 _REFUSED: Final = 400
 """From here on a page says that it was not given."""
 _LINES: Final = 30
+_PAGES: Final = 200
 _SAID: Final = 2_000
 
 
@@ -216,8 +218,8 @@ def searched(call: Call) -> Markup:
         return Markup("")
     made: list[Markup] = []
     count = 0
-    for item in cast("list[Any]", results):
-        pages = [_page(each) for each in as_items(as_fields(item).get("content"))]
+    for item in cast("list[Any]", results)[:_PAGES]:
+        pages = [_page(each) for each in as_items(as_fields(item).get("content"))[:_PAGES]]
         if pages:
             count += len(pages)
             made.append(Markup(part("body-pages.html.j2", pages=pages)))
@@ -238,7 +240,9 @@ def searched(call: Call) -> Markup:
 def _page(value: Any) -> _Page:
     fields = as_fields(value)
     return _Page(
-        as_text(fields.get("title")), as_text(fields.get("url")), first_text(fields, "page_age")
+        clipped(as_text(fields.get("title"))),
+        clipped(as_text(fields.get("url"))),
+        clipped(first_text(fields, "page_age")),
     )
 
 

@@ -10,7 +10,17 @@ from steno.report import words as say
 from steno.session.story.steps import Step
 from steno.web.bodies.about import About
 from steno.web.bodies.notes import user_note
-from steno.web.bodies.parts import Fact, box, facts, joined, note, printed, raw_doors, table
+from steno.web.bodies.parts import (
+    Fact,
+    box,
+    clipped,
+    facts,
+    joined,
+    note,
+    printed,
+    raw_doors,
+    table,
+)
 from steno.web.bodies.plain import described
 from steno.web.bodies.values import Fields, as_fields, as_items, as_number, as_text, first_text
 from steno.web.paint import duration
@@ -138,7 +148,10 @@ def _summary(record: Record, about: About) -> Markup:
     """Return the summary of the hooks that ran when the turn ended."""
     fields = record.fields
     infos = [as_fields(info) for info in as_items(fields.get("hookInfos"))]
-    rows = [(as_text(info.get("command")), _took(info.get("durationMs"))) for info in infos[:100]]
+    rows = [
+        (clipped(as_text(info.get("command"))), _took(info.get("durationMs")))
+        for info in infos[:100]
+    ]
     shown = table(("Command", "Time"), rows, numbers=(1,)) if rows else Markup("")
     count = as_number(fields.get("hookCount"))
     made = [

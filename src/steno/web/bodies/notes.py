@@ -22,6 +22,7 @@ from steno.web.bodies.about import About
 from steno.web.bodies.parts import (
     Fact,
     box,
+    clipped,
     facts,
     joined,
     note,
@@ -158,7 +159,7 @@ def queued(step: Step, about: About) -> Markup:
     mode = as_text(attached.get("commandMode"))
     body = prose(text, about, offset=record.offset)
     tagline = f"{head}{taken}" + (f", as {mode}" if mode and mode != "prompt" else "")
-    shown = Markup(part("body-queued.html.j2", tagline=tagline, body=body))
+    shown = Markup(part("body-queued.html.j2", tagline=clipped(tagline), body=body))
     return joined(shown, gallery(record, about), _door(about, record))
 
 

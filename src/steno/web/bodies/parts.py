@@ -20,6 +20,7 @@ __all__ = [
     "Fact",
     "Window",
     "box",
+    "clipped",
     "coloured",
     "facts",
     "joined",
@@ -40,6 +41,8 @@ _FULL_LINES: Final = 2_000
 _FULL_LETTERS: Final = 400_000
 _SLACK: Final = 4
 """Lines; so few are not worth a cut."""
+_SAID: Final = 3_000
+"""Letters of what is short by nature: a name, a title, a remark."""
 _ITEMS: Final = 60
 _FULL_ITEMS: Final = 5_000
 
@@ -158,8 +161,10 @@ def printed(
     """Return what a program printed, behind its command; also how many lines it printed over."""
     shown = window(text.strip("\n"), about, offset=offset, tail=tail)
     made = screen(shown.text)
-    head = Markup('<span class="cmd">{}</span>\n').format(screen(command).html) if command else ""
-    body = Markup('<pre class="out">{}{}</pre>').format(head, made.html)
+    ran = window(command, about, offset=offset)
+    more = Markup('<span class="dim">… {}</span>\n').format(ran.said) if ran.said else ""
+    head = Markup('<span class="cmd">{}</span>\n{}').format(screen(ran.text).html, more)
+    body = Markup('<pre class="out">{}{}</pre>').format(head if command else "", made.html)
     return body, shown, made.rewritten
 
 
@@ -174,6 +179,17 @@ def prose(text: str, about: About, *, kind: str = "said", offset: int | None = N
     """Return Markdown as a page shows it: `said` is a plain text, `think` a quiet one."""
     shown = window(text.strip(), about, offset=offset, lines=_FULL_LINES)
     return Markup(part("body-prose.html.j2", kind=kind, body=markdown(shown.text), shown=shown))
+
+
+def clipped(text: str, most: int = _SAID) -> str:
+    """Return a text that is short by nature, and its beginning where it is not.
+
+    >>> clipped("a" * 12, 10)
+    'aaaaaaaaaa… (12 letters)'
+    """
+    if len(text) <= most or isinstance(text, Markup):
+        return text
+    return f"{text[:most]}… ({len(text):,} letters)"
 
 
 # Boxes
@@ -205,14 +221,14 @@ def box(body: Markup, **frame: Unpack[Frame]) -> Markup:
         part(
             "body-box.html.j2",
             body=body,
-            title=frame.get("title", ""),
-            plain=frame.get("plain", ""),
-            end=frame.get("end", ""),
-            tags=frame.get("tags", ()),
+            title=clipped(frame.get("title", "")),
+            plain=clipped(frame.get("plain", "")),
+            end=clipped(frame.get("end", "")),
+            tags=[clipped(tag) for tag in frame.get("tags", ())],
             added=added,
             removed=removed,
             doors=[door for door in frame.get("doors", ()) if door.address],
-            foot=[fact for fact in frame.get("foot", ()) if fact.value],
+            foot=_told(frame.get("foot", ())),
             said=shown.said,
             more=[door for door in shown.doors if door.address],
             kind=frame.get("kind", ""),
@@ -222,13 +238,19 @@ def box(body: Markup, **frame: Unpack[Frame]) -> Markup:
 
 def facts(*found: Fact) -> Markup:
     """Return names and values, those without a value left out."""
-    kept = [fact for fact in found if fact.value]
+    kept = _told(found)
     return Markup(part("body-facts.html.j2", facts=kept)) if kept else Markup("")
+
+
+def _told(found: Sequence[Fact]) -> list[Fact]:
+    return [
+        Fact(clipped(each.name), clipped(each.value), each.mood) for each in found if each.value
+    ]
 
 
 def note(text: str | Markup, mood: str = "", icon: str = "say") -> Markup:
     """Return a remark."""
-    return Markup(part("body-note.html.j2", text=text, mood=mood, icon=icon))
+    return Markup(part("body-note.html.j2", text=clipped(text), mood=mood, icon=icon))
 
 
 def table(
@@ -248,7 +270,7 @@ def paths(
     if len(shown) < len(names):
         doors = () if about.full else tuple(_doors(about, offset, 0, 0, 1))
         cut = Window("", said=f"{len(shown):,} of {len(names):,}", doors=doors)
-    return Markup(part("body-paths.html.j2", names=shown)), cut
+    return Markup(part("body-paths.html.j2", names=[clipped(name) for name in shown])), cut
 
 
 def time_of_day(when: datetime | None) -> str:
@@ -272,5 +294,7 @@ def web_address(text: str) -> str:
     try:
         parts = urlsplit(text.strip())
     except ValueError:
+        return ""
+    if len(text) > _SAID:
         return ""
     return text.strip() if parts.scheme in ("http", "https") and parts.netloc else ""

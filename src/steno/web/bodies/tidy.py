@@ -16,6 +16,8 @@ _LONG: Final = 160
 """Letters of a text that stands in its line."""
 _TEXT: Final = 20_000
 """Letters of a text that is unfolded."""
+_LETTERS: Final = 200_000
+"""Letters of unfolded texts in all."""
 _SHORT: Final = 60
 """Letters of a small value that stands in one line."""
 _MANY: Final = 12
@@ -41,6 +43,7 @@ class _Writer:
         self._room = _ROOM * times
         self._entries = _ENTRIES * times
         self._text = _TEXT * times
+        self._letters = _LETTERS * times
 
     def value(self, name: Markup, value: Any, end: Markup, depth: int) -> Markup:
         """Return a value behind its name."""
@@ -54,9 +57,11 @@ class _Writer:
     def _long(self, name: Markup, value: str, end: Markup) -> Markup:
         first = value.lstrip().split("\n", 1)[0][:_SHORT]
         head = name + Markup('<span class="s">"{}…"</span>{}').format(words(first), end)
-        cut = len(value) - self._text
+        room = max(0, min(self._text, self._letters))
+        self._letters -= min(room, len(value))
+        cut = len(value) - room
         rest = _more(f"{cut:,} more letters, see the line itself") if cut > 0 else Markup("")
-        body = Markup('<pre class="s">{}</pre>{}').format(words(value[: self._text]), rest)
+        body = Markup('<pre class="s">{}</pre>{}').format(words(value[:room]), rest)
         lines = value.count("\n") + 1
         size = say.count(lines, "line") if lines > 1 else f"{len(value):,} letters"
         return _fold(head, size, body, shut=True)

@@ -25,6 +25,8 @@ _MOST: Final = 4_000
 _OPEN: Final = "\0"
 """Stands at the end of a last line without an end, while texts are compared."""
 _REMARK: Final = "\\ No newline at the end of the file"
+_LONG_LINE: Final = 2_000
+"""Letters; of a longer line the beginning is shown."""
 _PAIRS: Final = 300_000
 """Pairs of equal lines that may be looked at to find out what changed."""
 
@@ -173,7 +175,14 @@ def rows_of(hunks: Sequence[Hunk], language: str = "") -> Iterator[Row]:
     for place, hunk in enumerate(hunks):
         if place:
             yield Row("…")
-        yield from _numbered(hunk, _painted(hunk.lines, language, marker))
+        lines = [_clipped(line) for line in hunk.lines]
+        yield from _numbered(hunk, _painted(lines, language, marker))
+
+
+def _clipped(line: str) -> str:
+    if len(line) <= _LONG_LINE:
+        return line
+    return f"{line[:_LONG_LINE]}… ({len(line) - 1:,} letters)"
 
 
 def _numbered(hunk: Hunk, shown: Sequence[Markup]) -> Iterator[Row]:
