@@ -20,6 +20,7 @@ from steno.agent.gates import Bounds, Gate, Kept, failure_name
 from steno.agent.hearing import Hearing
 from steno.agent.meter import Meter
 from steno.agent.said import Companion, Prompt, Said
+from steno.agent.sayable import sayable_response
 from steno.model import events as streamed
 from steno.model.wire import ApiError, Block, Request, Response, StreamCut
 from steno.tools.base import Outcome
@@ -33,8 +34,6 @@ _NUDGED: Final = {
     "pause_turn": "",
 }
 """The reasons to stop after which the model is to go on, and what it is told."""
-_BROKEN_OFF: Final = "[Request interrupted by user]"
-_BROKEN_OFF_CALLS: Final = "[Request interrupted by user for tool use]"
 _NOT_DONE: Final = "The user broke in before this was done."
 
 
@@ -274,16 +273,21 @@ class Agent:
         try:
             response = await self._hearing.listen(self.model.stream(request))
         except StreamCut as cut:
-            response = _without_mere_thought(cut.partial)
+            response = msgspec.structs.replace(cut.partial, stop_reason=None)
             self._was_cut = True
         self._bad_inputs.update(self._hearing.bad_inputs)
         self._hearing = None
+        response = sayable_response(response)
         self.meter.add(response.model, response.usage)
         uuids = self.talk.response(response)
         self.emit(events.Answered(response, uuids))
         return response
 
     async def consult(self, system: str, question: str) -> str:
+        """Ask the model something beside the conversation; return what it says."""
+        return text_of((await self.aside(system, question)).blocks)
+
+    async def aside(self, system: str, question: str) -> Response:
         """Ask the model something beside the conversation; it costs, but is not recorded."""
         request = Request(
             model=self.course.model,
@@ -291,10 +295,18 @@ class Agent:
             messages=[{"role": "user", "content": [{"type": "text", "text": question}]}],
             system=[{"type": "text", "text": system}],
         )
-        hearing = Hearing(lambda _event: None, self._note_retry)
-        response = await hearing.listen(self.model.stream(request))
+        for left in reversed(range(_NUDGES)):
+            hearing = Hearing(lambda _event: None, self._note_retry)
+            try:
+                response = await hearing.listen(self.model.stream(request))
+            except StreamCut as cut:
+                self.meter.pay(cut.partial.model, cut.partial.usage)
+                if not left:
+                    raise
+            else:
+                break
         self.meter.pay(response.model, response.usage)
-        return text_of(response.blocks)
+        return response
 
     def _note_retry(self, event: streamed.Retrying) -> None:
         error = event.error
@@ -322,23 +334,8 @@ class Agent:
         batch: list[dict[str, Any]] = []
         ends = False
         for group in grouped(calls, self.caller.tools):
-            began = time.monotonic()
-            done = await asyncio.gather(
-                *(
-                    self.caller.make(call, self._bad_inputs.pop(str(call["id"]), None))
-                    for call in group
-                )
-            )
-            seconds = time.monotonic() - began
-            where = self.caller.around.cwd
-            self.talk.recorder.move(where, git_branch(where))
+            done = await self._side_by_side(group)
             for call, (outcome, gate) in zip(group, done, strict=True):
-                name = str(call["id"])
-                self.talk.keep(each for each in gate.kept if each.beside)
-                uuid = self.talk.result(name, outcome, **self.caller.beside(name))
-                self.talk.keep(each for each in gate.kept if not each.beside)
-                self.emit(events.ToolEnded(call, outcome, seconds, uuid))
-                self._tell(gate)
                 context += gate.context
                 if gate.blocked and gate.reason and not (gate.kept or outcome.is_error):
                     context.append(gate.reason)
@@ -354,15 +351,45 @@ class Agent:
             self.talk.prompt(words, meta=True)
         return ends
 
+    async def _side_by_side(self, calls: list[Block]) -> list[tuple[Outcome, Gate]]:
+        """Make calls at once and record their results; broken off, of those that were done."""
+        began = time.monotonic()
+        works = [
+            asyncio.ensure_future(
+                self.caller.make(call, self._bad_inputs.pop(str(call["id"]), None))
+            )
+            for call in calls
+        ]
+        try:
+            await asyncio.gather(*works)
+        finally:
+            for work in works:
+                work.cancel()
+            await asyncio.wait(works)
+            where = self.caller.around.cwd
+            self.talk.recorder.move(where, git_branch(where))
+            for call, work in zip(calls, works, strict=True):
+                if not work.cancelled() and work.exception() is None:
+                    self._take(call, *work.result(), time.monotonic() - began)
+        return [work.result() for work in works]
+
+    def _take(self, call: Block, outcome: Outcome, gate: Gate, seconds: float) -> None:
+        name = str(call["id"])
+        self.talk.keep(each for each in gate.kept if each.beside)
+        uuid = self.talk.result(name, outcome, **self.caller.beside(name))
+        self.talk.keep(each for each in gate.kept if not each.beside)
+        self.emit(events.ToolEnded(call, outcome, seconds, uuid))
+        self._tell(gate)
+
     def _break_off(self) -> None:
         """Leave the conversation so that it can go on: what was said stays, calls get a result."""
         hearing, self._hearing = self._hearing, None
         if hearing is not None:
-            self.talk.response(hearing.kept())
+            self.talk.response(sayable_response(hearing.kept()))
         waiting = self.talk.open_calls
         for call in waiting:
             self.talk.result(str(call["id"]), Outcome(_NOT_DONE, is_error=True))
-        self.talk.prompt(_BROKEN_OFF_CALLS if waiting else _BROKEN_OFF, meta=False)
+        self.talk.break_off(calls=bool(waiting))
         self.emit(events.Interrupted("tools" if waiting else "answer"))
 
 
@@ -386,12 +413,6 @@ def _marked(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return messages
     marked = {**block, "cache_control": {"type": "ephemeral"}}
     return [*messages[:-1], {**last, "content": [*before, marked]}]
-
-
-def _without_mere_thought(partial: Response) -> Response:
-    """Return what came of a response; nothing if it is thoughts only, which are worth nothing."""
-    said = any(block.get("type") in ("text", "tool_use") for block in partial.blocks)
-    return msgspec.structs.replace(partial, blocks=partial.blocks if said else [], stop_reason=None)
 
 
 def _reason_for(response: Response) -> Reason:

@@ -208,11 +208,12 @@ class _Making:
             options.cwd, trusted=options.trusted, flags=options.agents, env=options.env
         )
         self.notes += map(str, notes)
+        self.main = self._around()
 
     def done(self) -> Started:
         """Return what has become of it."""
         work = self.work
-        around = self._around()
+        around = self.main
         self.points.notice = lambda words: self.people.emit(Noticed(words, "warning"))
         self.points.at_large = lambda: any(
             task.status == "running" for task in shells.of(around).tasks.values()
@@ -253,7 +254,7 @@ class _Making:
         model: str,
         bounds: Bounds = _WHOLE,
     ) -> tuple[Agent, Lending]:
-        guard = Followed(self.guard, around)
+        guard = Followed(self.guard, self.main)
         told = {key: bounds.agent[key] for key in ("agent_id", "agent_type") if bounds.agent}
         caller = Caller(
             tools=tools,
@@ -348,6 +349,9 @@ class _Making:
             Conversation(recorder), tools, inner, [definition.prompt], named, bounds
         )
         agent.caller.keeping = WithinKeeping(self.points)
+        agent.meter.limits = msgspec.structs.replace(
+            self.options.limits, requests=definition.max_turns or None
+        )
         inner.notify = lambda words: agent.inbox.append((words, True))
         return agent
 
