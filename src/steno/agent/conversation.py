@@ -201,11 +201,11 @@ class Conversation:
 
         def reason(image: Block) -> str:
             together = [*shown, image]
-            flaws = map(flaw_among_many, together) if len(together) > MANY_IMAGES else ()
-            flaw = next(filter(None, flaws), "")
-            if not flaw:
-                shown.append(image)
-            return flaw
+            flaws = [flaw for each in together if (flaw := flaw_among_many(each))]
+            if flaws and len(together) > MANY_IMAGES:
+                return flaws[0]
+            shown.append(image)
+            return ""
 
         return without_images(content, reason)
 

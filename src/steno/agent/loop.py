@@ -295,18 +295,19 @@ class Agent:
             messages=[{"role": "user", "content": [{"type": "text", "text": question}]}],
             system=[{"type": "text", "text": system}],
         )
-        for left in reversed(range(_NUDGES)):
+        cuts = 0
+        while True:
             hearing = Hearing(lambda _event: None, self._note_retry)
             try:
                 response = await hearing.listen(self.model.stream(request))
             except StreamCut as cut:
                 self.meter.pay(cut.partial.model, cut.partial.usage)
-                if not left:
+                cuts += 1
+                if cuts == _NUDGES:
                     raise
             else:
-                break
-        self.meter.pay(response.model, response.usage)
-        return response
+                self.meter.pay(response.model, response.usage)
+                return response
 
     def _note_retry(self, event: streamed.Retrying) -> None:
         error = event.error
