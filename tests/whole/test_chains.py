@@ -184,7 +184,9 @@ def test_what_can_be_gone_back_to_is_what_the_user_said(tmp_path: Path) -> None:
     house.compact()
     house.say("third")
     said = [words for _, words in prompts(house.path)]
-    assert [each.splitlines()[0] for each in said] == ["look second", "third"]
+    assert len(said) == 2
+    assert "look second" in said[0]
+    assert said[1] == "third"
     house.rewind(0)
     house.say("instead")
     assert "look second" not in words(house)

@@ -94,7 +94,8 @@ class Conversation:
         if meta:
             extra["isMeta"] = True
         else:
-            self.last_prompt = (text_of(content) if typed is None else typed) or self.last_prompt
+            words = text_of(content if typed is None else sayable_content(typed))
+            self.last_prompt = words or self.last_prompt
         (uuid,) = self.recorder.write(self.recorder.compose.prompt(content, **extra))
         self._say("user", _blocks(content))
         return uuid
