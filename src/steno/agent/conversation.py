@@ -94,7 +94,8 @@ class Conversation:
         if meta:
             extra["isMeta"] = True
         else:
-            words = text_of(content if typed is None else sayable_content(typed))
+            # Of a command that was typed as nothing, nothing stays.
+            words = text_of(content if typed is None else typed and sayable_content(typed))
             self.last_prompt = words or self.last_prompt
         (uuid,) = self.recorder.write(self.recorder.compose.prompt(content, **extra))
         self._say("user", _blocks(content))
