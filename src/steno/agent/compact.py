@@ -12,6 +12,7 @@ from steno.agent.events import Compacted, Noticed
 from steno.agent.gates import Gate
 from steno.agent.loop import Agent
 from steno.agent.meter import window_of
+from steno.agent.sizes import tokens_of
 from steno.model.wire import ApiError, Block, Message, Request
 
 __all__ = ["Compactor", "estimate"]
@@ -27,6 +28,8 @@ _NEAR: Final = 0.5
 _SHOWN_OUTPUT: Final = 2_000
 _FILES: Final = 5
 _FILE_SIZE: Final = 20_000
+_ALL_FILES: Final = 0.1
+"""The part of the window that files which were worked on may fill again."""
 _SUMMARIZER: Final = (
     "You write down what happened in a session between a user and a coding agent, for the agent to "
     "go on from without having seen it. Be exact about names, paths, commands, errors, decisions, "
@@ -61,6 +64,7 @@ class Compactor:
             taken = _taken(agent)
         else:
             taken = agent.meter.context = await _measured(agent, limit)
+            agent.talk.uncounted = 0
         if taken >= limit:
             await self.compact(agent, "auto")
 
@@ -78,6 +82,9 @@ class Compactor:
         """Put a summary in the place of everything but the last turn; whether that was done.
 
         `then` is done right behind it, before anything else is said.
+
+        Raises:
+            ApiError: the model could not be asked for a summary.
         """
         messages = agent.talk.messages()
         if not messages:
@@ -88,19 +95,22 @@ class Compactor:
         if gate.blocked or gate.ends:
             return False
         wishes = " ".join(part for part in (wishes, *gate.context) if part)
-        before = agent.meter.context or estimate(messages)
+        before = _taken(agent)
         head, tail = _parted(messages, round(self.window(agent) * _TAIL))
         summary = await self._summary(agent, head or messages, wishes)
-        said = "\n\n".join(
-            part for part in (_OPENING, summary, _last_prompt(tail, messages)) if part
-        )
+        if not summary:
+            agent.emit(Noticed("The model gave no summary: nothing was compacted.", "warning"))
+            return False
+        last = "" if tail and _is_prompt(tail[0]) else self._last_words(agent)
+        said = "\n\n".join(part for part in (_OPENING, summary, last) if part)
         kept = Tail(tail, agent.course.model)
         agent.talk.compact(said, kept, trigger=trigger, tokens=before)
         then()
-        files = _active_files(agent)
+        files = _active_files(agent, self._characters(agent, _ALL_FILES))
         if files:
             agent.talk.prompt(files, meta=True)
-        agent.meter.context = estimate(agent.talk.messages())
+        agent.meter.context = _around(agent) + estimate(agent.talk.messages())
+        agent.talk.uncounted = 0
         agent.emit(Compacted(trigger, before, agent.meter.context, summary))
         facts = {"trigger": trigger, "compact_summary": summary}
         _tell(agent, await agent.caller.gates("PostCompact", facts))
@@ -112,18 +122,26 @@ class Compactor:
 
     async def _summary(self, agent: Agent, messages: list[Message], wishes: str) -> str:
         wished = f" Above all: {wishes}" if wishes else ""
-        size = round(self.window(agent) * _PIECE) * _CHARACTERS_PER_TOKEN
+        size = self._characters(agent, _PIECE)
         summary = ""
         for text in _pieces("\n\n".join(_told(messages)), size):
             asked = _ASK_ON if summary else _ASK
             question = asked.format(wishes=wished, summary=summary, text=text)
-            summary = await agent.consult(_SUMMARIZER, question)
+            response = await agent.ask(_SUMMARIZER, question)
+            summary = text_of(response.blocks).strip()
+            # What was said before must not give way to nothing.
+            if not summary or response.stop_reason == "refusal":
+                return ""
         return summary
 
+    def _last_words(self, agent: Agent) -> str:
+        """Return what the user said last, which nothing may take the place of."""
+        words = agent.talk.last_prompt[: self._characters(agent, _PIECE)]
+        return f"The user's last words were:\n\n{words}" if words else ""
 
-def _taken(agent: Agent) -> int:
-    """Return how much of the window the next request takes: figures know nothing of new results."""
-    return max(agent.meter.context, estimate(agent.talk.said()))
+    def _characters(self, agent: Agent, part: float) -> int:
+        """Return how many characters fill a part of the window."""
+        return round(self.window(agent) * part) * _CHARACTERS_PER_TOKEN
 
 
 @runtime_checkable
@@ -139,7 +157,7 @@ async def _measured(agent: Agent, limit: float) -> int:
     A guess will do while it is far from the limit; near it the model is asked, since what does
     not fit is refused.
     """
-    guess = estimate(agent.talk.said())
+    guess = _taken(agent)
     if guess < limit * _NEAR or not isinstance(agent.model, _Counting):
         return guess
     try:
@@ -155,7 +173,18 @@ def _tell(agent: Agent, gate: Gate) -> None:
 
 def estimate(messages: list[Message]) -> int:
     """Return about how many tokens messages take."""
-    return sum(len(text) for text in _told(messages, whole=True)) // _CHARACTERS_PER_TOKEN
+    return sum(tokens_of(message["content"]) for message in messages)
+
+
+def _taken(agent: Agent) -> int:
+    """Return how much of the window the next request takes: as counted last, and what came since."""
+    counted = agent.meter.context or _around(agent)
+    return counted + agent.talk.uncounted
+
+
+def _around(agent: Agent) -> int:
+    """Return how much everything takes that is no message: a session that goes on has no figure."""
+    return tokens_of([*agent.course.system, *agent.caller.tools.wire()])
 
 
 def _parted(messages: list[Message], room: int) -> tuple[list[Message], list[Message]]:
@@ -164,7 +193,8 @@ def _parted(messages: list[Message], room: int) -> tuple[list[Message], list[Mes
         (place for place, each in enumerate(messages) if _is_prompt(each)), default=len(messages)
     )
     if estimate(messages[start:]) <= room:
-        return messages[:start], messages[start:]
+        # Where there is only one turn all of it is summed up: to say it again would be no gain.
+        return (messages[:start], messages[start:]) if start else (messages, [])
     # A tail that begins with an answer holds the calls of all results in it.
     for place in range(start, len(messages)):
         tail = messages[place:]
@@ -178,15 +208,7 @@ def _is_prompt(message: Message) -> bool:
     return message["role"] == "user" and all(each.get("type") != "tool_result" for each in blocks)
 
 
-def _last_prompt(tail: list[Message], messages: list[Message]) -> str:
-    """Return the user's last words, where the tail does not hold them."""
-    if tail and _is_prompt(tail[0]):
-        return ""
-    prompts = [text_of(each["content"]) for each in messages if _is_prompt(each)]
-    return f"The user's last words were:\n\n{prompts[-1]}" if prompts else ""
-
-
-def _told(messages: list[Message], *, whole: bool = False) -> Iterator[str]:
+def _told(messages: list[Message]) -> Iterator[str]:
     """Yield a conversation as plain text."""
     for message in messages:
         for block in message["content"]:
@@ -197,7 +219,7 @@ def _told(messages: list[Message], *, whole: bool = False) -> Iterator[str]:
                     yield f"call of {block.get('name')}: {block.get('input')}"
                 case "tool_result":
                     text = _result_text(block.get("content"))
-                    yield f"result: {text if whole else text[:_SHOWN_OUTPUT]}"
+                    yield f"result: {text[:_SHOWN_OUTPUT]}"
                 case _:
                     pass
 
@@ -213,15 +235,16 @@ def _pieces(text: str, size: int) -> Iterator[str]:
         yield text[start : start + size]
 
 
-def _active_files(agent: Agent) -> str:
-    """Return what the files that were last worked on hold now."""
+def _active_files(agent: Agent, room: int) -> str:
+    """Return what the files that were last worked on hold now, as many as have room."""
     shown: list[str] = []
-    for path in list(agent.caller.around.seen)[-_FILES:]:
+    for path in reversed(list(agent.caller.around.seen)[-_FILES:]):
         try:
             with open(path, encoding="utf-8") as file:
                 text = file.read(_FILE_SIZE + 1)
         except (OSError, UnicodeDecodeError):
             continue
-        if len(text) <= _FILE_SIZE:
+        if len(text) <= min(_FILE_SIZE, room):
+            room -= len(text)
             shown.append(f"{path} as it is now:\n\n{text}")
     return "\n\n".join(shown)

@@ -11,15 +11,23 @@ import msgspec
 
 from steno.agent.gates import Kept
 from steno.agent.recorder import Recorder, new_id
+from steno.agent.sayable import sayable_content, sayable_outcome
+from steno.agent.sizes import tokens_of
 from steno.model.wire import Block, Message, Response
 from steno.session.resume.clients import STENO
 from steno.session.resume.entries import Entry, Origin, text_block
+from steno.session.resume.images import MANY_IMAGES
 from steno.session.resume.replay import joined_users
-from steno.session.resume.rules import make_valid
+from steno.session.resume.rules import flaw_among_many, images_in, make_valid, without_images
 from steno.tools.base import Outcome
 
-__all__ = ["Conversation", "Tail", "text_of"]
+__all__ = ["BROKEN_OFF", "Conversation", "Tail", "text_of"]
 
+BROKEN_OFF: Final = (
+    "[Request interrupted by user]",
+    "[Request interrupted by user for tool use]",
+)
+"""What stands where the user broke in: into an answer, into calls."""
 _NAMED: Final = {"tool_use": "id", "tool_result": "tool_use_id"}
 _REMINDER: Final = "<system-reminder>\n{}\n</system-reminder>"
 _REMINDER_ENDS: Final = _REMINDER.split("{}")
@@ -46,6 +54,8 @@ class Conversation:
             self._said = _taken_apart(self._entries.pop().blocks)
         self._open: dict[str, Block] = {}
         self.last_prompt = ""
+        self.uncounted = sum(tokens_of(entry.blocks) for entry in (*self._entries, *self._said))
+        """About how many tokens were said since the API has counted last."""
 
     def messages(self) -> list[Message]:
         """Return what to send: always something that the API takes."""
@@ -58,6 +68,10 @@ class Conversation:
             for entry in (*self._entries, *joined_users(self._said, STENO))
             if entry.blocks
         ]
+
+    def count_from_last_answer(self) -> None:
+        """Take what stands before the last answer, and that itself, for counted."""
+        self.uncounted = sum(tokens_of(entry.blocks) for entry in self._said)
 
     @property
     def open_calls(self) -> list[Block]:
@@ -76,13 +90,22 @@ class Conversation:
 
         `typed` is what they typed, where that is something else.
         """
+        content = self._with_room_for(sayable_content(content))
         if meta:
             extra["isMeta"] = True
         else:
-            self.last_prompt = (text_of(content) if typed is None else typed) or self.last_prompt
+            # Of a command that was typed as nothing, nothing stays.
+            words = text_of(content if typed is None else typed and sayable_content(typed))
+            self.last_prompt = words or self.last_prompt
         (uuid,) = self.recorder.write(self.recorder.compose.prompt(content, **extra))
         self._say("user", _blocks(content))
         return uuid
+
+    def break_off(self, *, calls: bool) -> None:
+        """Take down that the user broke in, which is nothing they said."""
+        said = self.last_prompt
+        self.prompt(BROKEN_OFF[calls])
+        self.last_prompt = said
 
     def response(self, response: Response) -> tuple[str, ...]:
         """Take down what the model said, a line per block; nothing when it said nothing."""
@@ -99,6 +122,7 @@ class Conversation:
         )
         uuids = self.recorder.write(*records)
         self._say("assistant", blocks)
+        self.uncounted = 0
         for block in blocks:
             if block.get("type") == "tool_use":
                 self._open[str(block.get("id"))] = block
@@ -126,8 +150,13 @@ class Conversation:
 
     def result(self, call: str, outcome: Outcome, **more: Any) -> str:
         """Take down what a call came to; `more` are further fields of its record."""
+        outcome = sayable_outcome(outcome)
         record = self.recorder.compose.result(
-            call, outcome.content, is_error=outcome.is_error, detail=outcome.detail, **more
+            call,
+            self._with_room_for(outcome.content),
+            is_error=outcome.is_error,
+            detail=outcome.detail,
+            **more,
         )
         (uuid,) = self.recorder.write(record)
         self._say("user", record["message"]["content"])
@@ -165,6 +194,23 @@ class Conversation:
         """Say where the session stands."""
         self.recorder.end_turn(self.last_prompt)
 
+    def _with_room_for(self, content: str | list[Block]) -> str | list[Block]:
+        """Return it without the images that the API would refuse beside those shown before."""
+        if isinstance(content, str) or not any(images_in(content)):
+            return content
+        entries = (*self._entries, *self._said)
+        shown = [image for entry in entries for image in images_in(entry.blocks)]
+
+        def reason(image: Block) -> str:
+            together = [*shown, image]
+            flaws = [flaw for each in together if (flaw := flaw_among_many(each))]
+            if flaws and len(together) > MANY_IMAGES:
+                return flaws[0]
+            shown.append(image)
+            return ""
+
+        return without_images(content, reason)
+
     def _again(self, role: str, blocks: list[Block], model: str) -> None:
         if role == "assistant":
             self.response(Response(id=f"msg_{self.recorder.leaf}", model=model, blocks=blocks))
@@ -180,6 +226,7 @@ class Conversation:
             self.prompt(words, repeatsCompactSummary=True)
 
     def _say(self, role: str, blocks: list[Block], kind: Origin = "message") -> None:
+        self.uncounted += tokens_of(blocks)
         if role == "user":
             self._said.append(Entry(role, list(blocks), kind=kind))
             return

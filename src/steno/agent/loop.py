@@ -20,6 +20,7 @@ from steno.agent.gates import Bounds, Gate, Kept, failure_name
 from steno.agent.hearing import Hearing
 from steno.agent.meter import Meter
 from steno.agent.said import Companion, Prompt, Said
+from steno.agent.sayable import sayable_response
 from steno.agent.thinking import may_think
 from steno.model import events as streamed
 from steno.model.wire import ApiError, Block, Request, Response, StreamCut
@@ -34,8 +35,6 @@ _NUDGED: Final = {
     "pause_turn": "",
 }
 """The reasons to stop after which the model is to go on, and what it is told."""
-_BROKEN_OFF: Final = "[Request interrupted by user]"
-_BROKEN_OFF_CALLS: Final = "[Request interrupted by user for tool use]"
 _NOT_DONE: Final = "The user broke in before this was done."
 
 
@@ -296,10 +295,11 @@ class Agent:
         try:
             response = await self._hearing.listen(self.model.stream(request))
         except StreamCut as cut:
-            response = _without_mere_thought(cut.partial)
+            response = msgspec.structs.replace(cut.partial, stop_reason=None)
             self._was_cut = True
         self._bad_inputs.update(self._hearing.bad_inputs)
         self._hearing, self._forced = None, ""
+        response = sayable_response(response)
         if request.thinking is not None:
             self._thought.update(str(each["id"]) for each in _calls(response))
         self.meter.add(response.model, response.usage)
@@ -308,21 +308,34 @@ class Agent:
         return response
 
     async def consult(self, system: str, question: str) -> str:
-        """Ask the model something beside the conversation; it costs, but is not recorded."""
+        """Ask the model something beside the conversation; return what it says."""
+        return text_of((await self.ask(system, question)).blocks)
+
+    async def ask(self, system: str, question: str) -> Response:
+        """Ask the model something beside the conversation; return its whole answer."""
         request = Request(
             model=self.course.model,
             max_tokens=self.course.max_tokens,
             messages=[{"role": "user", "content": [{"type": "text", "text": question}]}],
             system=[{"type": "text", "text": system}],
         )
-        return text_of((await self.aside(request)).blocks)
+        return await self.aside(request)
 
     async def aside(self, request: Request) -> Response:
         """Return the answer to a request beside the conversation; it costs, but is not recorded."""
-        hearing = Hearing(lambda _event: None, self._note_retry)
-        response = await hearing.listen(self.model.stream(request))
-        self.meter.pay(response.model, response.usage)
-        return response
+        cuts = 0
+        while True:
+            hearing = Hearing(lambda _event: None, self._note_retry)
+            try:
+                response = await hearing.listen(self.model.stream(request))
+            except StreamCut as cut:
+                self.meter.pay(cut.partial.model, cut.partial.usage)
+                cuts += 1
+                if cuts == _NUDGES:
+                    raise
+            else:
+                self.meter.pay(response.model, response.usage)
+                return response
 
     def _note_retry(self, event: streamed.Retrying) -> None:
         error = event.error
@@ -350,23 +363,8 @@ class Agent:
         batch: list[dict[str, Any]] = []
         ends = False
         for group in grouped(calls, self.caller.tools):
-            began = time.monotonic()
-            done = await asyncio.gather(
-                *(
-                    self.caller.make(call, self._bad_inputs.pop(str(call["id"]), None))
-                    for call in group
-                )
-            )
-            seconds = time.monotonic() - began
-            where = self.caller.around.cwd
-            self.talk.recorder.move(where, git_branch(where))
+            done = await self._side_by_side(group)
             for call, (outcome, gate) in zip(group, done, strict=True):
-                name = str(call["id"])
-                self.talk.keep(each for each in gate.kept if each.beside)
-                uuid = self.talk.result(name, outcome, **self.caller.beside(name))
-                self.talk.keep(each for each in gate.kept if not each.beside)
-                self.emit(events.ToolEnded(call, outcome, seconds, uuid))
-                self._tell(gate)
                 context += gate.context
                 if gate.blocked and gate.reason and not (gate.kept or outcome.is_error):
                     context.append(gate.reason)
@@ -382,15 +380,45 @@ class Agent:
             self.talk.prompt(words, meta=True)
         return ends
 
+    async def _side_by_side(self, calls: list[Block]) -> list[tuple[Outcome, Gate]]:
+        """Make calls at once and record their results; broken off, of those that were done."""
+        began = time.monotonic()
+        works = [
+            asyncio.ensure_future(
+                self.caller.make(call, self._bad_inputs.pop(str(call["id"]), None))
+            )
+            for call in calls
+        ]
+        try:
+            await asyncio.gather(*works)
+        finally:
+            for work in works:
+                work.cancel()
+            await asyncio.wait(works)
+            where = self.caller.around.cwd
+            self.talk.recorder.move(where, git_branch(where))
+            for call, work in zip(calls, works, strict=True):
+                if not work.cancelled() and work.exception() is None:
+                    self._take(call, *work.result(), time.monotonic() - began)
+        return [work.result() for work in works]
+
+    def _take(self, call: Block, outcome: Outcome, gate: Gate, seconds: float) -> None:
+        name = str(call["id"])
+        self.talk.keep(each for each in gate.kept if each.beside)
+        uuid = self.talk.result(name, outcome, **self.caller.beside(name))
+        self.talk.keep(each for each in gate.kept if not each.beside)
+        self.emit(events.ToolEnded(call, outcome, seconds, uuid))
+        self._tell(gate)
+
     def _break_off(self) -> None:
         """Leave the conversation so that it can go on: what was said stays, calls get a result."""
         hearing, self._hearing = self._hearing, None
         if hearing is not None:
-            self.talk.response(hearing.kept())
+            self.talk.response(sayable_response(hearing.kept()))
         waiting = self.talk.open_calls
         for call in waiting:
             self.talk.result(str(call["id"]), Outcome(_NOT_DONE, is_error=True))
-        self.talk.prompt(_BROKEN_OFF_CALLS if waiting else _BROKEN_OFF, meta=False)
+        self.talk.break_off(calls=bool(waiting))
         self.emit(events.Interrupted("tools" if waiting else "answer"))
 
 
@@ -418,12 +446,6 @@ def _marked(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _calls(response: Response) -> list[Block]:
     return [block for block in response.blocks if block.get("type") == "tool_use"]
-
-
-def _without_mere_thought(partial: Response) -> Response:
-    """Return what came of a response; nothing if it is thoughts only, which are worth nothing."""
-    said = any(block.get("type") in ("text", "tool_use") for block in partial.blocks)
-    return msgspec.structs.replace(partial, blocks=partial.blocks if said else [], stop_reason=None)
 
 
 def _reason_for(response: Response) -> Reason:

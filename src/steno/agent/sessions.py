@@ -1,12 +1,15 @@
 """Sessions to work in: a new one, one that goes on, a fork, one taken back to an earlier prompt."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Final
 
 import msgspec
 
 from steno.agent.branch import git_branch
-from steno.agent.conversation import Conversation
+from steno.agent.conversation import BROKEN_OFF, Conversation
 from steno.agent.meter import tokens_of
 from steno.agent.recorder import VERSION, Recorder, new_id, rising
 from steno.errors import BadRequest, NotFound
@@ -24,6 +27,10 @@ from steno.store.read import FileSource
 from steno.tools.base import Outcome
 
 __all__ = ["Work", "fork", "go_on", "new", "prompts", "rewind"]
+
+_PROMPT: Final = "user/prompt"
+_AGENTS: Final = "subagents"
+_META: Final = ".meta.json"
 
 
 class Work(msgspec.Struct, eq=False):
@@ -72,7 +79,7 @@ def rewind(path: str, cwd: str, prompt: str) -> Work:
     transcript = load(FileSource(path))
     chain = _chain(transcript, path)
     places = [place for place, node in enumerate(chain) if node.uuid == prompt]
-    if not places or chain[places[0]] not in _prompted(chain):
+    if not places or chain[places[0]] not in _prompted(transcript, chain):
         raise NotFound(f"no prompt {prompt!r} in the conversation", hint="see `steno show --json`")
     return _at(transcript, path, cwd, chain[: places[0]])
 
@@ -89,6 +96,7 @@ def fork(config: str, path: str, cwd: str, *, session_id: str = "") -> Work:
     copy = Recorder(target, _place(name, cwd))
     copy.copy(_renamed(transcript, name))
     copy.close()
+    _copy_agents(os.path.splitext(path)[0], copy.folder, name)
     work = go_on(target, cwd)
     work.origin = os.path.splitext(os.path.basename(path))[0]
     return work
@@ -110,15 +118,21 @@ def prompts(work_path: str) -> list[tuple[str, str]]:
     """Return the prompts of a session's conversation, oldest first: (id, words)."""
     transcript = load(FileSource(work_path))
     chain = _chain(transcript, work_path)
-    return [(node.uuid or "", transcript.record(node).text) for node in _prompted(chain)]
-
-
-def _prompted(chain: list[Node]) -> list[Node]:
     return [
-        node
-        for node in chain
-        if node.type == "user" and not (node.results or node.meta or node.sidechain)
+        (node.uuid or "", transcript.record(node).text) for node in _prompted(transcript, chain)
     ]
+
+
+def _prompted(transcript: Transcript, chain: list[Node]) -> list[Node]:
+    """Return what the user said: no summary, and no note that they broke in."""
+    found: list[Node] = []
+    for node in chain:
+        if node.type != "user" or node.results or node.meta or node.sidechain:
+            continue
+        record = transcript.record(node)
+        if record.kind == _PROMPT and record.text.strip() not in BROKEN_OFF:
+            found.append(node)
+    return found
 
 
 def _chain(transcript: Transcript, path: str) -> list[Node]:
@@ -141,9 +155,14 @@ def _at(transcript: Transcript, path: str, cwd: str, chain: list[Node]) -> Work:
     messages = valid_messages(transcript, leaf) if leaf is not None else []
     asked = [node.model for node in chain if node.type == "assistant" and node.model]
     talk = Conversation(recorder, messages)
+    said = _prompted(transcript, chain)
+    talk.last_prompt = transcript.record(said[-1]).text if said else ""
     _answer_open_calls(talk, chain)
     models = [model for model in asked if not model.startswith("<")]
-    return Work(talk, models[-1] if models else "", _context(transcript, chain))
+    context = _context(transcript, chain)
+    if context:
+        talk.count_from_last_answer()
+    return Work(talk, models[-1] if models else "", context)
 
 
 def _context(transcript: Transcript, chain: list[Node]) -> int:
@@ -179,6 +198,21 @@ def _later_than(transcript: Transcript) -> Callable[[], str]:
 
 def _place(session_id: str, cwd: str) -> Place:
     return Place(session_id=session_id, cwd=cwd, version=VERSION, git_branch=git_branch(cwd))
+
+
+def _copy_agents(source: str, target: str, session_id: str) -> None:
+    """Take the sub-agents of a session along: results in the copy name them."""
+    folder = os.path.join(source, _AGENTS)
+    for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
+        stem, ending = os.path.splitext(os.path.join(folder, name))
+        if ending != ".jsonl":
+            continue
+        place = os.path.join(target, _AGENTS, os.path.basename(stem))
+        copy = Recorder(f"{place}{ending}", _place(session_id, target))
+        copy.copy(_renamed(load(FileSource(f"{stem}{ending}")), session_id))
+        copy.close()
+        with suppress(FileNotFoundError):
+            shutil.copyfile(f"{stem}{_META}", f"{place}{_META}")
 
 
 def _renamed(transcript: Transcript, session_id: str) -> Iterator[bytes]:

@@ -232,11 +232,12 @@ class _Making:
             options.cwd, trusted=options.trusted, flags=options.agents, env=options.env
         )
         self.notes += map(str, notes)
+        self.main = self._around()
 
     def done(self) -> Started:
         """Return what has become of it."""
         work = self.work
-        around = self._around()
+        around = self.main
         self.points.notice = lambda words: self.people.emit(Noticed(words, "warning"))
         self.points.at_large = lambda: any(
             task.status == "running" for task in shells.of(around).tasks.values()
@@ -278,7 +279,8 @@ class _Making:
         model: str,
         bounds: Bounds = _WHOLE,
     ) -> tuple[Agent, Lending]:
-        guard = Followed(self.guard, around, self.confined, self.granted)
+        # Whoever works in a session does so in the mode that it is in.
+        guard = Followed(self.guard, self.main, self.confined, self.granted)
         told = {key: bounds.agent[key] for key in ("agent_id", "agent_type") if bounds.agent}
         caller = Caller(
             tools=tools,
@@ -400,6 +402,9 @@ class _Making:
             Conversation(recorder), tools, inner, [definition.prompt], named, bounds
         )
         agent.caller.keeping = WithinKeeping(self.points)
+        agent.meter.limits = msgspec.structs.replace(
+            self.options.limits, requests=definition.max_turns or None
+        )
         inner.notify = lambda words: agent.inbox.append((words, True))
         return agent
 

@@ -34,9 +34,12 @@ def show_image(path: str, data: bytes) -> Outcome:
     flaw = image_flaw(source)[0]
     if not flaw and len(encoded) > _MOST_IMAGE:
         flaw = f"{size_words(len(data))}, at most {size_words(_MOST_IMAGE // 4 * 3)} allowed"
+    if not flaw and header is not None and not header.width:
+        # The API opens what it is sent; one that it cannot open would stop the whole session.
+        flaw = "its beginning is damaged"
     if flaw or header is None:
         raise ToolFailure(
-            f"{shown(path)} is an image that cannot be shown ({flaw}): make a smaller copy of it"
+            f"{shown(path)} is an image that cannot be shown ({flaw}): make a sound, smaller copy"
         )
     file: dict[str, Any] = {"base64": encoded, "type": media_type, "originalSize": len(data)}
     if header.width:

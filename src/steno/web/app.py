@@ -47,6 +47,8 @@ PAGES: Final = (
     ("/s/{key}/a/{agent}/step/{place}", "step:step"),
     ("/s/{key}/a/{agent}/records", "records:records"),
     ("/s/{key}/a/{agent}/record/{offset}", "records:record"),
+    ("/s/{key}/image/{place}", "image:image"),
+    ("/s/{key}/a/{agent}/image/{place}", "image:image"),
     ("/static/{mark}/{name}", "static:static"),
 )
 """Every address, and who answers: a module of `pages/` and a function in it."""

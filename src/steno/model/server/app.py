@@ -87,6 +87,8 @@ class Server:
         task = asyncio.get_running_loop().create_task(self._serve(channel))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        # One that is ended before it began has closed nothing.
+        task.add_done_callback(lambda _task: writer.close())
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)

@@ -1,25 +1,34 @@
 """The rules of the Messages API: which breaches a conversation holds, and how to mend them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
 
 from steno.format.loose import loose
 from steno.format.values import as_list, as_object
-from steno.session.resume.images import decoded_size, image_flaw
+from steno.session.resume.images import (
+    MANY_IMAGES,
+    MAX_SIDE_OF_MANY,
+    decoded_size,
+    image_flaw,
+)
 
 __all__ = [
     "BEGINNING",
     "KNOWN_BLOCKS",
+    "NOTHING",
     "NO_IMAGE",
     "Breach",
     "block_flaw",
     "breaches",
     "fixed_block",
+    "flaw_among_many",
+    "images_in",
     "is_blank",
     "make_valid",
     "result_flaws",
+    "without_images",
 ]
 
 _INSIDE: Final = frozenset(("text", "image", "document", "search_result", "tool_reference"))
@@ -52,7 +61,7 @@ KNOWN_BLOCKS: Final = _INSIDE.union(*_BLOCKS.values())
 _OWN_CALLS: Final = frozenset(("server_tool_use", "mcp_tool_use"))
 """Calls that the server itself makes: their results stand beside them."""
 BEGINNING: Final = "(the beginning of this conversation is missing)"
-_NOTHING: Final = "(no content)"
+NOTHING: Final = "(no content)"
 _CALL: Final = "id, name or input"
 NO_IMAGE: Final = "[image left out: {}]"
 _NO_DOCUMENT: Final = "[document left out: {}]"
@@ -226,8 +235,50 @@ def make_valid(messages: list[_Message]) -> list[_Message]:
             fixed = _served(fixed)
         if not mended and role != "user":
             mended.append({"role": "user", "content": [{"type": "text", "text": BEGINNING}]})
-        mended.append({"role": role, "content": fixed or [{"type": "text", "text": _NOTHING}]})
-    return mended
+        mended.append({"role": role, "content": fixed or [{"type": "text", "text": NOTHING}]})
+    return _not_too_many(mended)
+
+
+def images_in(blocks: list[_Block]) -> Iterator[_Block]:
+    """Yield the images among blocks and inside of results."""
+    for block in blocks:
+        if block.get("type") == "image":
+            yield block
+        elif block.get("type") == "tool_result":
+            inner = [as_object(item) or {} for item in as_list(block.get("content")) or ()]
+            yield from (item for item in inner if item.get("type") == "image")
+
+
+def without_images(blocks: list[_Block], wanted: Callable[[_Block], str]) -> list[_Block]:
+    """Return blocks with words in place of each image for which there is a reason."""
+
+    def told(block: _Block) -> _Block:
+        if block.get("type") == "image" and (reason := wanted(block)):
+            return {"type": "text", "text": NO_IMAGE.format(reason)}
+        content = as_list(block.get("content")) if block.get("type") == "tool_result" else None
+        if content is None:
+            return block
+        return {**block, "content": [told(as_object(item) or {}) for item in content]}
+
+    return [told(block) for block in blocks]
+
+
+def _not_too_many(messages: list[_Message]) -> list[_Message]:
+    """Return messages without the large images that the API takes only where there are few."""
+    images = [block for each in messages for block in images_in(each["content"])]
+    if len(images) <= MANY_IMAGES or not any(map(flaw_among_many, images)):
+        return messages
+    return [
+        {**each, "content": without_images(each["content"], flaw_among_many)} for each in messages
+    ]
+
+
+def flaw_among_many(block: _Block) -> str:
+    """Return why the API would refuse an image among many others, or nothing."""
+    side = image_flaw(block.get("source"))[1]
+    if side <= MAX_SIDE_OF_MANY:
+        return ""
+    return f"{side:,} pixels a side, {MAX_SIDE_OF_MANY:,} allowed among more than {MANY_IMAGES}"
 
 
 def _served(blocks: list[_Block]) -> list[_Block]:
@@ -273,7 +324,7 @@ def fixed_block(block: _Block, role: str) -> _Block | None:
     if kind not in _BLOCKS.get(role, ()):
         return None
     flaw = _flaw(block)
-    if not flaw:
+    if not flaw and not (kind == "tool_result" and _says_error_badly(block)):
         return block
     match kind:
         case "image":
@@ -312,7 +363,29 @@ def _fixed_result(block: _Block) -> _Block:
         del fixed["is_error"]
     if any(result_flaws(fixed)):
         fixed["content"] = _fixed_content(block.get("content"))
+    if _says_error_badly(fixed):
+        fixed["content"] = _in_words(as_list(fixed.get("content")) or [])
     return fixed
+
+
+def _says_error_badly(result: _Block) -> bool:
+    """Whether a result is an error that does not say which, or not in words, as errors must."""
+    content = result.get("content")
+    if result.get("is_error") is not True or (isinstance(content, str) and content):
+        return False
+    inner = [as_object(item) or {} for item in as_list(content) or ()]
+    return not inner or any(item.get("type") != "text" for item in inner)
+
+
+def _in_words(content: list[Any]) -> list[_Block]:
+    blocks = [as_object(item) or {} for item in content]
+    said = [
+        block
+        if block.get("type") == "text"
+        else {"type": "text", "text": f"[{block.get('type')} left out of an error]"}
+        for block in blocks
+    ]
+    return said or [{"type": "text", "text": NOTHING}]
 
 
 def _fixed_content(content: Any) -> list[_Block]:
@@ -320,7 +393,7 @@ def _fixed_content(content: Any) -> list[_Block]:
     blocks = [{"type": "text", "text": item} if isinstance(item, str) else item for item in items]
     inner = [block for item in blocks if (block := as_object(item)) and _kind(block) in _INSIDE]
     fixed = [block for item in inner if (block := _fixed_inside(item)) is not None]
-    return fixed or [{"type": "text", "text": _NOTHING}]
+    return fixed or [{"type": "text", "text": NOTHING}]
 
 
 def _fixed_inside(block: _Block) -> _Block | None:
