@@ -5,18 +5,19 @@ be, so no conversation is too long to be compacted.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Literal, Protocol, cast, runtime_checkable
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
-from steno.agent.conversation import Tail, text_of
+from steno.agent.conversation import Tail
 from steno.agent.events import Compacted, Noticed
 from steno.agent.gates import Gate
 from steno.agent.loop import Agent
 from steno.agent.meter import window_of
-from steno.model.wire import ApiError, Block, Message, Request
+from steno.agent.sizes import CHARACTERS_PER_TOKEN, estimate, text_of, told
+from steno.agent.trim import Trimmer, taken
+from steno.model.wire import ApiError, Message, Request
 
-__all__ = ["Compactor", "estimate"]
+__all__ = ["Compactor"]
 
-_CHARACTERS_PER_TOKEN: Final = 4
 _RESERVE: Final = 0.08
 """The part of the window that is kept free for a summary to be made in."""
 _TAIL: Final = 0.2
@@ -24,7 +25,6 @@ _TAIL: Final = 0.2
 _PIECE: Final = 0.5
 """The part of the window that one piece of a long conversation may fill."""
 _NEAR: Final = 0.5
-_SHOWN_OUTPUT: Final = 2_000
 _FILES: Final = 5
 _FILE_SIZE: Final = 20_000
 _SUMMARIZER: Final = (
@@ -43,25 +43,27 @@ _OPENING: Final = (
 
 
 class Compactor:
-    """Compacts when the window fills up, or when asked to."""
+    """Makes room when the window fills up, or when asked to."""
 
     def __init__(self, *, window: int | None = None, automatic: bool = True) -> None:
         self._window = window
         self._automatic = automatic
+        self._trim = Trimmer()
 
     async def __call__(self, agent: Agent) -> None:
-        """Compact if the next request might not fit."""
-        window = self.window(agent)
-        limit = window * (1 - _RESERVE) - agent.course.max_tokens
-        # A model that may write more than half a window would leave no room for anything.
-        limit = max(limit, window // 2)
+        """Leave out old output, and compact if the next request might still not fit."""
         if not self._automatic:
             return
+        window = self.window(agent)
+        # A model that may write more than half a window would leave no room for anything.
+        limit = max(window * (1 - _RESERVE) - agent.course.max_tokens, window // 2)
         if agent.meter.context:
-            taken = _taken(agent)
+            used = taken(agent)
         else:
-            taken = agent.meter.context = await _measured(agent, limit)
-        if taken >= limit:
+            used = agent.meter.context = await _measured(agent, limit)
+        if self._trim(agent, used, window=window, limit=limit):
+            used = taken(agent)
+        if used >= limit:
             await self.compact(agent, "auto")
 
     def window(self, agent: Agent) -> int:
@@ -112,18 +114,13 @@ class Compactor:
 
     async def _summary(self, agent: Agent, messages: list[Message], wishes: str) -> str:
         wished = f" Above all: {wishes}" if wishes else ""
-        size = round(self.window(agent) * _PIECE) * _CHARACTERS_PER_TOKEN
+        size = round(self.window(agent) * _PIECE) * CHARACTERS_PER_TOKEN
         summary = ""
-        for text in _pieces("\n\n".join(_told(messages)), size):
+        for text in _pieces("\n\n".join(told(messages)), size):
             asked = _ASK_ON if summary else _ASK
             question = asked.format(wishes=wished, summary=summary, text=text)
             summary = await agent.consult(_SUMMARIZER, question)
         return summary
-
-
-def _taken(agent: Agent) -> int:
-    """Return how much of the window the next request takes: figures know nothing of new results."""
-    return max(agent.meter.context, estimate(agent.talk.said()))
 
 
 @runtime_checkable
@@ -139,7 +136,7 @@ async def _measured(agent: Agent, limit: float) -> int:
     A guess will do while it is far from the limit; near it the model is asked, since what does
     not fit is refused.
     """
-    guess = estimate(agent.talk.said())
+    guess = agent.talk.tokens
     if guess < limit * _NEAR or not isinstance(agent.model, _Counting):
         return guess
     try:
@@ -151,11 +148,6 @@ async def _measured(agent: Agent, limit: float) -> int:
 def _tell(agent: Agent, gate: Gate) -> None:
     for words in gate.words:
         agent.emit(Noticed(words))
-
-
-def estimate(messages: list[Message]) -> int:
-    """Return about how many tokens messages take."""
-    return sum(len(text) for text in _told(messages, whole=True)) // _CHARACTERS_PER_TOKEN
 
 
 def _parted(messages: list[Message], room: int) -> tuple[list[Message], list[Message]]:
@@ -184,28 +176,6 @@ def _last_prompt(tail: list[Message], messages: list[Message]) -> str:
         return ""
     prompts = [text_of(each["content"]) for each in messages if _is_prompt(each)]
     return f"The user's last words were:\n\n{prompts[-1]}" if prompts else ""
-
-
-def _told(messages: list[Message], *, whole: bool = False) -> Iterator[str]:
-    """Yield a conversation as plain text."""
-    for message in messages:
-        for block in message["content"]:
-            match block.get("type"):
-                case "text":
-                    yield f"{message['role']}: {block['text']}"
-                case "tool_use":
-                    yield f"call of {block.get('name')}: {block.get('input')}"
-                case "tool_result":
-                    text = _result_text(block.get("content"))
-                    yield f"result: {text if whole else text[:_SHOWN_OUTPUT]}"
-                case _:
-                    pass
-
-
-def _result_text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    return text_of(cast("list[Block]", content)) if isinstance(content, list) else ""
 
 
 def _pieces(text: str, size: int) -> Iterator[str]:

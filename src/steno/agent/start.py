@@ -246,8 +246,7 @@ class _Making:
         agent.caller.keeping = self.points
         agent.meter.context = work.context
         around.notify = lambda words: agent.inbox.append((words, True))
-        compactor = Compactor(window=self.options.window, automatic=self.settings.auto_compact)
-        agent.fit = compactor
+        agent.fit = compactor = self._compactor()
         for words in (*self.notes, *self.guard.rules.problems):
             self.people.emit(Noticed(words, "warning"))
         return Started(
@@ -266,6 +265,9 @@ class _Making:
         )
 
     # Parts
+
+    def _compactor(self) -> Compactor:
+        return Compactor(window=self.options.window, automatic=self.settings.auto_compact)
 
     def _agent(
         self,
@@ -391,6 +393,7 @@ class _Making:
         )
         agent.caller.keeping = WithinKeeping(self.points)
         inner.notify = lambda words: agent.inbox.append((words, True))
+        agent.fit = self._compactor()
         return agent
 
     def _tools_for(self, definition: Definition, depth: int) -> Toolbox:

@@ -10,15 +10,15 @@ from steno.format.values import as_list, as_object
 from steno.session.resume.images import decoded_size, image_flaw
 
 __all__ = [
-    "BEGINNING",
     "KNOWN_BLOCKS",
+    "NOTHING",
     "NO_IMAGE",
     "Breach",
     "block_flaw",
+    "blocks_of",
     "breaches",
     "fixed_block",
     "is_blank",
-    "make_valid",
     "result_flaws",
 ]
 
@@ -49,10 +49,8 @@ _BLOCKS: Final = {
 }
 KNOWN_BLOCKS: Final = _INSIDE.union(*_BLOCKS.values())
 """Every kind of block the API knows, wherever it may stand."""
-_OWN_CALLS: Final = frozenset(("server_tool_use", "mcp_tool_use"))
-"""Calls that the server itself makes: their results stand beside them."""
-BEGINNING: Final = "(the beginning of this conversation is missing)"
-_NOTHING: Final = "(no content)"
+NOTHING: Final = "(no content)"
+"""What stands in a message of which nothing else is left."""
 _CALL: Final = "id, name or input"
 NO_IMAGE: Final = "[image left out: {}]"
 _NO_DOCUMENT: Final = "[document left out: {}]"
@@ -78,7 +76,7 @@ def breaches(messages: list[_Message]) -> list[Breach]:
     calls_before: list[str] = []
     seen_calls: set[str] = set()
     for place, message in enumerate(messages):
-        role, blocks = message.get("role"), _blocks(message)
+        role, blocks = message.get("role"), blocks_of(message)
         found.extend(_shape(place, role, blocks))
         results = [block for block in blocks if block.get("type") == "tool_result"]
         found.extend(_pairing(place, calls_before, blocks, results))
@@ -210,63 +208,6 @@ def _pairing(
         yield Breach("tool_result.first", place, None, "results must come before other blocks")
 
 
-def make_valid(messages: list[_Message]) -> list[_Message]:
-    """Return the messages without what the API would refuse in them; pairing must be right."""
-    mended: list[_Message] = []
-    seen: set[str] = set()
-    renamed: dict[str, str] = {}
-    for place, message in enumerate(messages):
-        role = str(message.get("role"))
-        if role == "assistant":
-            renamed = _new_names(message, seen)
-        blocks = [_renamed(block, renamed) for block in _blocks(message)]
-        fixed = [good for block in blocks if (good := fixed_block(block, role)) is not None]
-        # At the very end, a server that paused goes on with its call.
-        if role == "assistant" and place < len(messages) - 1:
-            fixed = _served(fixed)
-        if not mended and role != "user":
-            mended.append({"role": "user", "content": [{"type": "text", "text": BEGINNING}]})
-        mended.append({"role": role, "content": fixed or [{"type": "text", "text": _NOTHING}]})
-    return mended
-
-
-def _served(blocks: list[_Block]) -> list[_Block]:
-    """Return blocks without calls of the server's own tools that lack a result, and the reverse."""
-    calls = {str(each.get("id")) for each in blocks if _kind(each) in _OWN_CALLS}
-    results = {str(each.get("tool_use_id")) for each in blocks if _is_own_result(each)}
-    return [
-        each
-        for each in blocks
-        if not (_kind(each) in _OWN_CALLS and str(each.get("id")) not in results)
-        and not (_is_own_result(each) and str(each.get("tool_use_id")) not in calls)
-    ]
-
-
-def _is_own_result(block: _Block) -> bool:
-    return _kind(block).endswith("_tool_result")
-
-
-def _new_names(message: _Message, seen: set[str]) -> dict[str, str]:
-    """Return new ids for calls whose id an earlier message has used; ids must be unique."""
-    renamed: dict[str, str] = {}
-    for block in _blocks(message):
-        if block.get("type") != "tool_use":
-            continue
-        name = new = str(block.get("id"))
-        while new in seen:
-            new = f"{new}-again"
-        if new != name:
-            renamed[name] = new
-        seen.add(new)
-    return renamed
-
-
-def _renamed(block: _Block, renamed: dict[str, str]) -> _Block:
-    key = {"tool_use": "id", "tool_result": "tool_use_id"}.get(str(block.get("type")), "")
-    new = renamed.get(str(block.get(key))) if key else None
-    return {**block, key: new} if new else block
-
-
 def fixed_block(block: _Block, role: str) -> _Block | None:
     """Return a block that can be sent in place of `block`, None to leave it out."""
     kind = _kind(block)
@@ -320,7 +261,7 @@ def _fixed_content(content: Any) -> list[_Block]:
     blocks = [{"type": "text", "text": item} if isinstance(item, str) else item for item in items]
     inner = [block for item in blocks if (block := as_object(item)) and _kind(block) in _INSIDE]
     fixed = [block for item in inner if (block := _fixed_inside(item)) is not None]
-    return fixed or [{"type": "text", "text": _NOTHING}]
+    return fixed or [{"type": "text", "text": NOTHING}]
 
 
 def _fixed_inside(block: _Block) -> _Block | None:
@@ -328,7 +269,8 @@ def _fixed_inside(block: _Block) -> _Block | None:
     return fixed_block(block, "user") if _kind(block) in _BLOCKS["user"] else block
 
 
-def _blocks(message: _Message) -> list[_Block]:
+def blocks_of(message: _Message) -> list[_Block]:
+    """Return the blocks of a message; words alone are one block."""
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
