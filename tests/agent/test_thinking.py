@@ -241,15 +241,14 @@ def test_an_endpoint_that_cannot_count_is_done_without(tmp_path: Path) -> None:
         def __init__(self, api: Api) -> None:
             self.stream = api.stream
 
-    whole = Whole(
-        tmp_path, Script().on("first", "Yes.").on("Summarize", "They did."), max_tokens=100
-    )
+    script = Script().on("first", "Yes.").on("Summarize", "They did.")
+    whole = Whole(tmp_path, script, max_tokens=100, tools=())
 
     async def act(started: Any) -> int:
         started.agent.model = Deaf(started.agent.model)
         started.agent.talk.prompt("first " + "word " * 2_600)
         started.agent.meter.context = 0
-        await Compactor(window=4_000)(started.agent)
+        await Compactor(window=6_000)(started.agent)
         return started.agent.meter.context
 
     assert whole.play(act) > 0
