@@ -72,7 +72,7 @@ _TAGS: Final = frozenset(
 )
 _ATTRIBUTES: Final = {
     "*": {"class", "title", "lang", "dir"},
-    "a": {"href", "rel"},
+    "a": {"href"},
     "img": {"alt", "src", "width", "height", "loading"},
     "input": {"type", "checked", "disabled"},
     "ol": {"start"},

@@ -6,6 +6,7 @@ house      what the pages share: the index, opened sessions, prices, news of cha
 links      the address of everything; the HTML export has its own
 paint      templates, and the words and figures that they use
 render/    Markdown, code, diffs, colours of a terminal, charts: text in, safe HTML out
+bodies/    what is inside a step, a record, a gap: one file for each family of tools
 story/     one session as values for a page: turns, steps, what is in a step
 pages/     one file each: what the address asks for → the page
 serve      the loopback server around it all

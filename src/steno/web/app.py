@@ -29,6 +29,8 @@ Page = Callable[[House, Request], Response | Awaitable[Response]]
 PAGES: Final = (
     ("/", "sessions:sessions"),
     ("/search", "search:search"),
+    ("/s/{key}/image/{place}", "image:image"),
+    ("/s/{key}/a/{agent}/image/{place}", "image:image"),
     ("/static/{mark}/{name}", "static:static"),
 )
 """Every address, and who answers: a module of `pages/` and a function in it."""

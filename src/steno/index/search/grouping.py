@@ -35,13 +35,15 @@ class Group(msgspec.Struct):
 
 def groups_of(connection: sqlite3.Connection, messages: Iterable[int]) -> list[Group]:
     """Return the sessions that some messages are in."""
+    messages = list(messages)
+    rows = _sessions(connection, {message >> SHIFT for message in messages})
     groups: dict[str, Group] = {}
     by_file: dict[int, Group] = {}
     for message in messages:
         file = message >> SHIFT
         group = by_file.get(file)
         if group is None:
-            row = _session(connection, file)
+            row = rows.get(file, _UNKNOWN)
             name = row[0] or f"@{file}"
             if name not in groups:
                 groups[name] = _group(connection, name, row)
@@ -55,12 +57,18 @@ def groups_of(connection: sqlite3.Connection, messages: Iterable[int]) -> list[G
 
 _COLUMNS = "s.id, s.agent, s.title, s.project, s.branch, f.path, s.ended, f.gone, s.rewound"
 _Row = tuple[str, str, str, str, str, str | bytes, int | None, int | None, int]
+_UNKNOWN: _Row = ("", "", "", "", "", "", None, None, 0)
 _SESSION = f"SELECT {_COLUMNS} FROM sessions s JOIN files f ON f.id = s.file "
 
 
-def _session(connection: sqlite3.Connection, file: int) -> _Row:
-    row = connection.execute(_SESSION + "WHERE s.file = ?", (file,)).fetchone()
-    return row or ("", "", "", "", "", "", None, None, 0)
+def _sessions(connection: sqlite3.Connection, files: set[int]) -> dict[int, _Row]:
+    """Return what is known of some files, asked for all at once."""
+    rows = connection.execute(
+        f"SELECT s.file, {_COLUMNS} FROM sessions s JOIN files f ON f.id = s.file "
+        "WHERE s.file IN (SELECT value FROM json_each(?))",
+        (msgspec.json.encode(sorted(files)).decode(),),
+    )
+    return {row[0]: row[1:] for row in rows}
 
 
 def _group(connection: sqlite3.Connection, name: str, row: _Row) -> Group:

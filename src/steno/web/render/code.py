@@ -1,11 +1,12 @@
 """Code → lines of HTML in five colours, and no more."""
 
 from functools import lru_cache
+from time import thread_time
 from typing import TYPE_CHECKING, Final
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from steno.safe.html import words
+from steno.safe.html import inert
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +17,11 @@ __all__ = ["code_block", "language_of", "lines_of"]
 
 _LONGEST: Final = 120_000
 """Letters; what is longer has no colours."""
-_LINES: Final = 20_000
+_LONGEST_LINE: Final = 2_000
+"""Letters; a file with a longer line was not written by people, and costs lexers dear."""
+_SECONDS: Final = 0.25
+"""Work for one text; what is left then has no colours. Some lexers can be led astray."""
+_OFTEN: Final = 64
 _CLASSES: Final = (
     ("Keyword", "k"),
     ("Literal.String", "s"),
@@ -51,23 +56,35 @@ def _number(start: int | None, place: int) -> Markup:
 
 def lines_of(text: str, language: str = "") -> list[Markup]:
     """Return the lines of a text, coloured where the language is known."""
-    lexer = _lexer(language) if language and len(text) <= _LONGEST else None
+    # Before it is taken apart: a lexer would make line ends of what is none.
+    text = inert(text)
+    plain = text.split("\n")
+    short = len(text) <= _LONGEST and max(map(len, plain)) <= _LONGEST_LINE
+    lexer = _lexer(language) if language and short else None
     if lexer is None:
-        return [words(line) for line in text.split("\n", _LINES)]
+        return [escape(line) for line in plain]
+    rows = _coloured(lexer, text)
+    # A lexer may end what it is given with a line of its own, or be stopped before its end.
+    return [*rows[: len(plain)], *(escape(line) for line in plain[len(rows) :])]
+
+
+def _coloured(lexer: "Lexer", text: str) -> list[Markup]:
+    """Return as many lines as there is time for."""
     rows: list[list[Markup]] = [[]]
-    for kind, value in lexer.get_tokens(text):
+    end = thread_time() + _SECONDS
+    for count, (kind, value) in enumerate(lexer.get_tokens(text)):
         name = _class_of(str(kind).removeprefix("Token."))
         for place, piece in enumerate(value.split("\n")):
             if place:
                 rows.append([])
             if piece:
-                shown = words(piece)
-                rows[-1].append(
-                    Markup('<span class="{}">{}</span>').format(name, shown) if name else shown
-                )
-    made = [Markup("").join(row) for row in rows]
-    # A lexer may end what it is given with a line of its own.
-    return made[: text.count("\n") + 1]
+                shown = Markup('<span class="{}">{}</span>') if name else None
+                rows[-1].append(shown.format(name, piece) if shown else escape(piece))
+        if count % _OFTEN == 0 and thread_time() > end:
+            # The line it was stopped in is not whole.
+            rows.pop()
+            break
+    return [Markup("").join(row) for row in rows]
 
 
 @lru_cache(maxsize=512)

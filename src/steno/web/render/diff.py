@@ -1,24 +1,34 @@
-"""Two texts, or a recorded patch → the rows of a diff, with the changed words marked."""
+"""Two texts, or a recorded patch → the rows of a diff, with the changed words marked.
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+Texts may be anything, and comparing two of them may take for ever: everything here is bounded by
+how much there is to compare. What cannot be compared in bounds was taken out and put in as a whole.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Final
 
 import msgspec
 from markupsafe import Markup
 
 from steno.safe.html import words
+from steno.web.render.changed import Marker
 from steno.web.render.code import lines_of
 
-__all__ = ["Hunk", "Row", "between", "diff_table", "rows_of"]
+__all__ = ["Hunk", "Pair", "Row", "between", "cut", "diff_table", "pairs_of", "rows_of", "sizes"]
 
-_WORDS: Final = re.compile(r"\w+|\s+|.")
-_LONG_LINE: Final = 2_000
 _NOTHING: Final = Markup("")
 _MOST: Final = 4_000
 """Rows; a diff that is longer is cut, and says so."""
+_OPEN: Final = "\0"
+"""Stands at the end of a last line without an end, while texts are compared."""
+_REMARK: Final = "\\ No newline at the end of the file"
+_LONG_LINE: Final = 2_000
+"""Letters; of a longer line the beginning is shown."""
+_PAIRS: Final = 300_000
+"""Pairs of equal lines that may be looked at to find out what changed."""
 
 
 class Hunk(msgspec.Struct, frozen=True):
@@ -27,7 +37,7 @@ class Hunk(msgspec.Struct, frozen=True):
     old: int
     new: int
     lines: tuple[str, ...]
-    """Each with its sign: a space, `-` or `+`."""
+    """Each with its sign: a space, `-` or `+`; `\\` begins a remark."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -39,103 +49,204 @@ class Row(msgspec.Struct, frozen=True):
     text: Markup = _NOTHING
 
 
+class Pair(msgspec.Struct, frozen=True):
+    """One row of two texts side by side; either may have nothing there."""
+
+    old: Row | None
+    new: Row | None
+
+
+# Comparing
+
+
 def between(old: str, new: str, *, context: int = 3, start: int = 1) -> list[Hunk]:
     """Return what changed from one text to another; line numbers count from `start`."""
-    before, after = old.split("\n"), new.split("\n")
+    before, after = _lines(old, new), _lines(new, old)
     hunks: list[Hunk] = []
-    for group in SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(context):
+    for group in _groups(_changes(before, after), context):
         lines: list[str] = []
-        for tag, a, b, c, d in group:
-            if tag == "equal":
-                lines += [f" {line}" for line in before[a:b]]
-                continue
-            lines += [f"-{line}" for line in before[a:b]]
-            lines += [f"+{line}" for line in after[c:d]]
+        for same, a, b, c, d in group:
+            for sign, found in (
+                ((" ", before[a:b]),)
+                if same
+                else (
+                    ("-", before[a:b]),
+                    ("+", after[c:d]),
+                )
+            ):
+                lines += [f"{sign}{line}" for line in found]
+                if found and found[-1].endswith(_OPEN):
+                    lines[-1:] = [lines[-1].removesuffix(_OPEN), _REMARK]
         hunks.append(Hunk(group[0][1] + start, group[0][3] + start, tuple(lines)))
     return hunks
 
 
+def _lines(text: str, other: str) -> list[str]:
+    """Return the lines of a text; where only its last one has no end, that is another one."""
+    if not text:
+        return []
+    alone = bool(other) and other.endswith("\n") and not text.endswith("\n")
+    return (text + _OPEN * alone).removesuffix("\n").split("\n")
+
+
+_Code = tuple[bool, int, int, int, int]
+"""Whether lines are the same, and which they are in the old and in the new text."""
+
+
+def _changes(before: Sequence[str], after: Sequence[str]) -> list[_Code]:
+    """Return how one text becomes the other."""
+    head = _alike(before, after)
+    tail = _alike(before[head:][::-1], after[head:][::-1])
+    a, b = before[head : len(before) - tail], after[head : len(after) - tail]
+    codes: list[_Code] = [(True, 0, head, 0, head)] if head else []
+    if a or b:
+        codes += [(s, i + head, j + head, k + head, m + head) for s, i, j, k, m in _middle(a, b)]
+    if tail:
+        codes.append((True, head + len(a), len(before), head + len(b), len(after)))
+    return codes
+
+
+def _alike(a: Sequence[str], b: Sequence[str]) -> int:
+    return next(
+        (at for at, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+    )
+
+
+def _middle(a: Sequence[str], b: Sequence[str]) -> list[_Code]:
+    here, there = Counter(a), Counter(b)
+    if sum(count * there[line] for line, count in here.items()) > _PAIRS:
+        return [(False, 0, len(a), 0, len(b))]
+    codes = SequenceMatcher(None, a, b, autojunk=False).get_opcodes()
+    return [(tag == "equal", i, j, k, m) for tag, i, j, k, m in codes]
+
+
+def _groups(codes: Sequence[_Code], context: int) -> Iterator[list[_Code]]:
+    """Yield what belongs together: changes, and a few lines around them."""
+    group: list[_Code] = []
+    for place, (same, a, b, c, d) in enumerate(codes):
+        if not same:
+            group.append((same, a, b, c, d))
+            continue
+        before, after = (0 if place == 0 else context), (0 if place == len(codes) - 1 else context)
+        if place and place < len(codes) - 1 and b - a <= 2 * context:
+            group.append((same, a, b, c, d))
+            continue
+        if before:
+            end = min(before, b - a)
+            group.append((same, a, a + end, c, c + end))
+        if any(not code[0] for code in group):
+            yield group
+        group = []
+        if after:
+            begin = min(after, b - a)
+            group.append((same, b - begin, b, d - begin, d))
+    if any(not code[0] for code in group):
+        yield group
+
+
+def sizes(hunks: Sequence[Hunk]) -> tuple[int, int]:
+    """Return how many lines came and went."""
+    lines = [line[:1] for hunk in hunks for line in hunk.lines]
+    return lines.count("+"), lines.count("-")
+
+
+def cut(hunks: Sequence[Hunk], begin: int, most: int) -> tuple[list[Hunk], int]:
+    """Return the part of a diff that begins at a row, and how many rows there are in all."""
+    shown: list[Hunk] = []
+    place = 0
+    for hunk in hunks:
+        low, high = max(0, begin - place), max(0, begin + most - place)
+        kept = hunk.lines[low:high]
+        if kept:
+            skipped = Counter(line[:1] for line in islice(hunk.lines, low))
+            both = sum(count for sign, count in skipped.items() if sign not in ("+", "-", "\\"))
+            old, new = hunk.old + both + skipped["-"], hunk.new + both + skipped["+"]
+            shown.append(Hunk(old, new, kept))
+        place += len(hunk.lines)
+    return shown, place
+
+
+# Rows
+
+
 def rows_of(hunks: Sequence[Hunk], language: str = "") -> Iterator[Row]:
     """Yield the rows of a diff; between two stretches stands one with the sign `…`."""
+    marker = Marker()
     for place, hunk in enumerate(hunks):
         if place:
             yield Row("…")
-        yield from _numbered(hunk, language)
+        lines = [_clipped(line) for line in hunk.lines]
+        yield from _numbered(hunk, _painted(lines, language, marker))
 
 
-def _numbered(hunk: Hunk, language: str) -> Iterator[Row]:
+def _clipped(line: str) -> str:
+    if len(line) <= _LONG_LINE:
+        return line
+    return f"{line[:_LONG_LINE]}… ({len(line) - 1:,} letters)"
+
+
+def _numbered(hunk: Hunk, shown: Sequence[Markup]) -> Iterator[Row]:
     old, new = hunk.old, hunk.new
-    shown = _painted(hunk.lines, language)
     for line, text in zip(hunk.lines, shown, strict=True):
-        sign = line[:1]
-        if sign == "-":
-            yield Row("-", old=old, text=text)
-            old += 1
-        elif sign == "+":
-            yield Row("+", new=new, text=text)
-            new += 1
-        else:
-            yield Row(" ", old, new, text)
-            old, new = old + 1, new + 1
+        match line[:1]:
+            case "-":
+                yield Row("-", old=old, text=text)
+                old += 1
+            case "+":
+                yield Row("+", new=new, text=text)
+                new += 1
+            case "\\":
+                yield Row("\\", text=text)
+            case _:
+                yield Row(" ", old, new, text)
+                old, new = old + 1, new + 1
 
 
-def _painted(lines: Sequence[str], language: str) -> list[Markup]:
+def _painted(lines: Sequence[str], language: str, marker: Marker) -> list[Markup]:
     """Return the texts of some lines: the code in colour, a line that became another with marks."""
     shown = lines_of("\n".join(line[1:] for line in lines), language)
     if len(shown) != len(lines):
         shown = [words(line[1:]) for line in lines]
-    for removed, added in _changes(lines):
-        for a, b in zip_longest(removed, added):
-            if a is not None and b is not None:
-                shown[a], shown[b] = _marked(lines[a][1:], lines[b][1:])
+    for a, b in marker.pairs(lines):
+        marked = marker.marked(lines[a][1:], lines[b][1:])
+        if marked is not None:
+            shown[a], shown[b] = marked
     return shown
 
 
-def _changes(lines: Sequence[str]) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield the places of lines that were taken out and of those that came in their stead."""
-    removed: list[int] = []
-    added: list[int] = []
-    for place, line in enumerate([*lines, " "]):
-        sign = line[:1]
-        if sign == "+" and removed:
-            added.append(place)
-            continue
-        if removed and added and len(removed) == len(added):
-            yield removed, added
-        if sign != "-" or added:
-            removed, added = [], []
-        if sign == "-":
-            removed.append(place)
+def pairs_of(rows: Sequence[Row]) -> Iterator[Pair]:
+    """Yield the rows of a diff side by side."""
+    removed: list[Row] = []
+    added: list[Row] = []
+    for row in rows:
+        if row.sign == "\\" and (removed or added):
+            (added or removed).append(row)
+        elif row.sign == "+":
+            added.append(row)
+        elif row.sign == "-" and not added:
+            removed.append(row)
+        else:
+            yield from _beside(removed, added)
+            removed, added = ([row], []) if row.sign == "-" else ([], [])
+            if row.sign != "-":
+                yield Pair(row, row)
+    yield from _beside(removed, added)
 
 
-def _marked(old: str, new: str) -> tuple[Markup, Markup]:
-    if max(len(old), len(new)) > _LONG_LINE:
-        return words(old), words(new)
-    a, b = _WORDS.findall(old), _WORDS.findall(new)
-    matcher = SequenceMatcher(None, a, b, autojunk=False)
-    left: list[Markup] = []
-    right: list[Markup] = []
-    for tag, i, j, k, m in matcher.get_opcodes():
-        left.append(_words(a[i:j], marked=tag != "equal"))
-        right.append(_words(b[k:m], marked=tag != "equal"))
-    return Markup("").join(left), Markup("").join(right)
+def _beside(removed: Sequence[Row], added: Sequence[Row]) -> Iterator[Pair]:
+    return (Pair(old, new) for old, new in zip_longest(removed, added))
 
 
-def _words(parts: Iterable[str], *, marked: bool) -> Markup:
-    text = "".join(parts)
-    if not marked or not text:
-        return words(text)
-    return Markup("<b>{}</b>").format(words(text))
-
-
-def diff_table(hunks: Sequence[Hunk], language: str = "") -> Markup:
-    """Return a diff as a table."""
+def diff_table(
+    hunks: Sequence[Hunk], language: str = "", *, side: bool = False, most: int = _MOST
+) -> Markup:
+    """Return a diff as a table, or as two beside each other."""
     from steno.web.paint import part
 
-    rows: list[Row] = []
-    for row in rows_of(hunks, language):
-        if len(rows) == _MOST:
-            break
-        rows.append(row)
-    whole = sum(len(hunk.lines) for hunk in hunks)
-    return Markup(part("diff.html.j2", rows=rows, cut=max(0, whole - _MOST)))
+    shown, whole = cut(hunks, 0, most)
+    rows = list(rows_of(shown, language))
+    rest = max(0, whole - most)
+    if side:
+        pairs = list(pairs_of(rows))
+        return Markup(part("diff-side.html.j2", pairs=pairs, cut=rest))
+    return Markup(part("diff.html.j2", rows=rows, cut=rest))

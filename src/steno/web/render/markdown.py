@@ -17,15 +17,20 @@ if TYPE_CHECKING:
 
 __all__ = ["markdown"]
 
-_LONGEST: Final = 200_000
+_LONGEST: Final = 100_000
 """Letters; what is longer is shown as it is, because nobody reads it as prose."""
+_COLOURED: Final = 60_000
+"""Letters of code in one text; what comes behind them has no colours."""
+_ROOM: Final = "room"
+_LEADS: Final = ("http://", "https://", "mailto:")
 
 
 def markdown(text: str) -> Markup:
     """Return a text as a page shows it."""
     if len(text) > _LONGEST:
         return Markup('<pre class="out">{}</pre>').format(words(text))
-    return washed(_renderer().render(inert(text)))
+    # Once more afterwards: what was written as `&#8238;` is only now what it means.
+    return washed(inert(_renderer().render(inert(text), {_ROOM: _COLOURED})))
 
 
 @lru_cache(maxsize=1)
@@ -38,6 +43,8 @@ def _renderer() -> "MarkdownIt":
     made.add_render_rule("fence", _fence)
     made.add_render_rule("code_block", _fence)
     made.add_render_rule("image", _image)
+    made.add_render_rule("link_open", _link_open)
+    made.add_render_rule("link_close", _link_close)
     made.add_render_rule("table_open", _table_open)
     made.add_render_rule("table_close", _table_close)
     made.add_render_rule("heading_open", _heading_open)
@@ -46,11 +53,36 @@ def _renderer() -> "MarkdownIt":
 
 
 def _fence(
-    _self: "RendererHTML", tokens: "Sequence[Token]", place: int, _options: Any, _env: Any
+    _self: "RendererHTML", tokens: "Sequence[Token]", place: int, _options: Any, env: Any
 ) -> str:
     token = tokens[place]
     language = token.info.split()[0] if token.info.strip() else ""
-    return f'<div class="box">{code_block(token.content, language)}</div>'
+    env[_ROOM] -= len(token.content)
+    shown = code_block(token.content, language if env[_ROOM] >= 0 else "")
+    return f'<div class="box">{shown}</div>'
+
+
+def _link_open(
+    self: "RendererHTML", tokens: "Sequence[Token]", place: int, options: Any, env: Any
+) -> str:
+    """Begin a link, or only say where it would lead: a path means nothing on this page."""
+    token = tokens[place]
+    address = str(token.attrs.get("href", ""))
+    if address.lower().startswith(_LEADS):
+        return self.renderToken(tokens, place, options, env)
+    return str(Markup('<span class="way" title="{}">').format(address))
+
+
+def _link_close(
+    self: "RendererHTML", tokens: "Sequence[Token]", place: int, options: Any, env: Any
+) -> str:
+    """End it in the same way: links do not stand inside links, so it is the last one begun."""
+    begun = next(
+        tokens[back] for back in range(place - 1, -1, -1) if tokens[back].type == "link_open"
+    )
+    if str(begun.attrs.get("href", "")).lower().startswith(_LEADS):
+        return self.renderToken(tokens, place, options, env)
+    return "</span>"
 
 
 def _image(

@@ -1,0 +1,261 @@
+"""How fast pages come: the explorer beside agentsview, serving the same sessions in one run.
+
+    python bench/explorer.py --data FOLDER [--corpus FOLDER] [--streams 50] [--minutes 10]
+
+Both serve a corpus of a gigabyte and, among its sessions, one of 150 MB. agentsview sends JSON that
+a browser still has to turn into a page; the explorer sends the page. Measured at the client, one
+request after the other, over one connection.
+"""
+
+import argparse
+import contextlib
+import http
+import http.client
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Generator, Iterator, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from measure import Failed
+from peers import Agentsview, Unavailable, agentsview
+from table import Row, row, show
+
+STENO = Path(sys.executable).with_name("steno")
+BIG = "b1600000-0000-4000-8000-000000000000"
+TIMES = 40
+MB = 1 << 20
+
+
+class Site:
+    """A server, asked over one connection."""
+
+    def __init__(self, address: str, headers: Mapping[str, str]) -> None:
+        self.netloc = urlsplit(address).netloc
+        self.headers = headers
+
+    def get(self, way: str) -> tuple[float, bytes]:
+        """Return how many milliseconds an answer took, and the answer."""
+        connection = http.client.HTTPConnection(self.netloc, timeout=120)
+        with contextlib.closing(connection):
+            connection.connect()
+            begun = time.perf_counter()
+            connection.request("GET", way, headers=dict(self.headers))
+            answer = connection.getresponse()
+            body = answer.read()
+            took = (time.perf_counter() - begun) * 1000
+        if answer.status != http.HTTPStatus.OK:
+            raise Failed(f"{way}: {answer.status}")
+        return took, body
+
+    def times(self, ways: list[str]) -> list[float]:
+        """Ask for some pages in turn, so many times, after one that warms up."""
+        for way in ways:
+            self.get(way)
+        return sorted(self.get(ways[turn % len(ways)])[0] for turn in range(TIMES))
+
+
+def config(folder: Path, corpus: Path, big: Path) -> Path:
+    """Return a config folder with the corpus and the big session in it, made of links."""
+    made = folder / "explorer-config"
+    if not made.exists():
+        shutil.copytree(corpus / ".claude", made, copy_function=os.link)
+        project = made / "projects" / "-home-ada-big"
+        project.mkdir(parents=True)
+        own = BIG.encode()
+        with big.open("rb") as source, (project / f"{BIG}.jsonl").open("wb") as out:
+            for line in source:
+                out.write(line.replace(line[line.find(b'"sessionId":"') + 13 :][:36], own, 1))
+    return made
+
+
+@contextlib.contextmanager
+def served(
+    command: list[str], env: Mapping[str, str], log: Path
+) -> "Generator[subprocess.Popen[bytes]]":
+    """Run a server until the block is left."""
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, env=dict(env), stdout=out, stderr=subprocess.STDOUT)
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@contextlib.contextmanager
+def steno(state: Path, where: Path) -> Generator[tuple[Site, int]]:
+    """Give the explorer over a config folder, with its index fresh, and its process."""
+    env = {**os.environ, "CLAUDE_CONFIG_DIR": str(where), "STENO_HOME": str(state / "steno")}
+    env["HOME"] = str(state)
+    subprocess.run([str(STENO), "sync"], env=env, check=True, capture_output=True)
+    log = state / "steno.log"
+    with served([str(STENO), "explore", "--no-open"], env, log) as process:
+        address = _said(log, "http://")
+        parts = urlsplit(address)
+        connection = http.client.HTTPConnection(parts.netloc, timeout=60)
+        connection.request("GET", f"{parts.path}?{parts.query}")
+        cookie = (connection.getresponse().getheader("set-cookie") or "").partition(";")[0]
+        connection.close()
+        yield Site(address, {"cookie": cookie}), process.pid
+
+
+@contextlib.contextmanager
+def other(peer: Agentsview, state: Path, where: Path) -> Generator[Site]:
+    """Give agentsview over the same folder, with its database fresh."""
+    peer.sync(state, where)
+    env = peer.env(state, where) | {
+        "CLAUDE_PROJECTS_DIR": str(where / "projects"),
+        "AGENTSVIEW_DATA_DIR": str(state / "data"),
+        "AGENTSVIEW_NO_DAEMON": "1",
+        "AGENTSVIEW_TELEMETRY_ENABLED": "false",
+        "AGENTSVIEW_DISABLE_UPDATE_CHECK": "1",
+        "AGENTSVIEW_NO_BROWSER": "1",
+    }
+    log = state / "agentsview.log"
+    command = [str(peer.binary), "serve", "--no-sync", "--no-browser", "--port", "0"]
+    with served(command, env, log):
+        yield Site(_said(log, "http://"), {})
+
+
+def _said(log: Path, begin: str) -> str:
+    """Wait for an address in what a server prints."""
+    for _ in range(600):
+        for word in log.read_text(errors="replace").split():
+            if word.startswith(begin):
+                return word
+        time.sleep(0.1)
+    raise Failed(f"{log.name}: no address in {log.read_text(errors='replace')[-200:]!r}")
+
+
+def _figures(times: list[float]) -> str:
+    return f"{statistics.median(times):.0f}/{times[-1]:.0f} ms"
+
+
+PAGES = {
+    "list": (["/"], ["/api/v1/sessions?limit=50"]),
+    "search": (
+        ["/search?q=error", "/search?q=connection+reset", "/search?q=retry"],
+        ["/api/v1/search?q=error", "/api/v1/search?q=connection+reset", "/api/v1/search?q=retry"],
+    ),
+    "usage": (["/usage"], ["/api/v1/usage/summary"]),
+    "open a session of 150 MB": ([f"/s/{BIG}"], [f"/api/v1/sessions/{BIG}/messages?limit=1000"]),
+}
+
+
+def pages(ours: Site, theirs: Site | None, small: str) -> Iterator[Row]:
+    """Measure every page on both sides."""
+    ways = {"open a session": ([f"/s/{small}"], [f"/api/v1/sessions/{small}/messages?limit=1000"])}
+    for name, (own, peers) in (PAGES | ways).items():
+        try:
+            first, _ = ours.get(own[0])
+            mine = ours.times(own)
+        except Failed as problem:
+            yield row(f"explorer: {name}, p50 ms", None, None, str(problem))
+            continue
+        said = f"p50/max {_figures(mine)}, the first {first:.0f} ms"
+        if theirs is not None:
+            try:
+                said += f"; agentsview {_figures(theirs.times(peers))} (JSON, not a page)"
+            except Failed as problem:
+                said += f"; agentsview: {problem}"
+        yield row(f"explorer: {name}, p50 ms", statistics.median(mine), 100, said)
+
+
+def streams(ours: Site, pid: int, number: int, minutes: float, key: str) -> Row:
+    """Hold streams open while a session is written, and see whether the server grows."""
+    stop = threading.Event()
+    heard = [0] * number
+
+    def listen(which: int) -> None:
+        connection = http.client.HTTPConnection(ours.netloc, timeout=30)
+        connection.request("GET", f"/s/{key}/live", headers=dict(ours.headers))
+        answer = connection.getresponse()
+        while not stop.is_set():
+            try:
+                heard[which] += len(answer.readline())
+            except TimeoutError:
+                continue
+        connection.close()
+
+    threads = [threading.Thread(target=listen, args=(each,), daemon=True) for each in range(number)]
+    for thread in threads:
+        thread.start()
+    sizes: list[float] = []
+    for _ in range(max(2, round(minutes * 6))):
+        time.sleep(10)
+        sizes.append(_resident(pid))
+    stop.set()
+    early = statistics.median(sizes[: max(1, len(sizes) // 4)])
+    late = statistics.median(sizes[-max(1, len(sizes) // 4) :])
+    detail = (
+        f"{early:.0f} MB, then {late:.0f} MB; {number} streams, {min(heard)} to {max(heard)} bytes"
+    )
+    return row(
+        f"explorer: memory after {minutes:g} minutes of streams ÷ before", late / early, 1.1, detail
+    )
+
+
+def _resident(pid: int) -> float:
+    pages_held = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages_held * os.sysconf("SC_PAGE_SIZE") / MB
+
+
+def measured(folder: Path, corpus: Path, big: Path, *, peers: bool = True) -> list[Row]:
+    """Return the rows of the table."""
+    where = config(folder, corpus, big)
+    sessions = sorted((where / "projects").glob("*/*.jsonl"), key=lambda path: path.stat().st_size)
+    own = [path for path in sessions if not path.name.startswith("agent-")]
+    small = own[len(own) // 2].stem
+    with contextlib.ExitStack() as stack:
+        state = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder, prefix="state-")))
+        ours, _ = stack.enter_context(steno(state, where))
+        theirs = None
+        if peers:
+            try:
+                theirs = stack.enter_context(other(agentsview(folder), state, where))
+            except (Unavailable, Failed) as problem:
+                print(f"agentsview: {problem}", file=sys.stderr)
+        return list(pages(ours, theirs, small))
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--corpus", type=Path)
+    parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--streams", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    corpus = options.corpus or options.data / "corpus-1000"
+    if options.streams:
+        where = config(options.data, corpus, options.data / "big.jsonl")
+        small = min((where / "projects").glob("*/*.jsonl")).stem
+        with (
+            tempfile.TemporaryDirectory(dir=options.data, prefix="state-") as state,
+            steno(Path(state), where) as (ours, pid),
+        ):
+            rows = [streams(ours, pid, options.streams, options.minutes, small)]
+    else:
+        rows = measured(
+            options.data, corpus, options.data / "big.jsonl", peers=not options.no_peers
+        )
+    print(json.dumps(rows, indent=1)) if options.json else show(rows)
+
+
+if __name__ == "__main__":
+    main()

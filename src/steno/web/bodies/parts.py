@@ -1,0 +1,300 @@
+"""The pieces that bodies are made of: a box, facts, a stretch of a long text, lists, pictures."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final, TypedDict, Unpack
+from urllib.parse import urlsplit
+
+import msgspec
+from markupsafe import Markup
+
+from steno.report import words as say
+from steno.web.bodies.about import About
+from steno.web.paint import part
+from steno.web.render.ansi import screen
+from steno.web.render.code import code_block
+from steno.web.render.markdown import markdown
+
+__all__ = [
+    "Door",
+    "Fact",
+    "Window",
+    "box",
+    "clipped",
+    "coloured",
+    "facts",
+    "joined",
+    "note",
+    "paths",
+    "printed",
+    "prose",
+    "raw_doors",
+    "table",
+    "time_of_day",
+    "web_address",
+    "window",
+]
+
+_LINES: Final = 30
+_LETTERS: Final = 12_000
+_FULL_LINES: Final = 2_000
+_FULL_LETTERS: Final = 400_000
+_SLACK: Final = 4
+"""Lines; so few are not worth a cut."""
+_SAID: Final = 3_000
+"""Letters of what is short by nature: a name, a title, a remark."""
+_ITEMS: Final = 60
+_FULL_ITEMS: Final = 5_000
+
+
+class Door(msgspec.Struct, frozen=True):
+    """A way to somewhere else, or to the same thing shown otherwise."""
+
+    words: str
+    address: str
+    stays: bool = False
+    """Whether it leads to the same thing; a script may then open it in place."""
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """A name and what is so."""
+
+    name: str
+    value: str | Markup
+    mood: str = ""
+    """`bad`, `warn` or `ok`, where it is worth a colour."""
+
+
+class Window(msgspec.Struct, frozen=True):
+    """A stretch of a text, and how much of it that is."""
+
+    text: str
+    first: int = 1
+    """The number of its first line."""
+    said: str = ""
+    """How much of the whole is shown, if it is not all."""
+    doors: tuple[Door, ...] = ()
+
+
+def joined(*made: Markup) -> Markup:
+    """Return some pieces one after another."""
+    return Markup("").join(made)
+
+
+# Texts
+
+
+def window(
+    text: str, about: About, *, offset: int | None = None, tail: bool = False, lines: int = _LINES
+) -> Window:
+    """Return as much of a text as is wanted, and the doors to the rest.
+
+    `offset` is the record it stands in, for where a step has no address. With `tail` it is the end
+    that is shown first.
+    """
+    most, letters = (_FULL_LINES, _FULL_LETTERS) if about.full else (lines, _LETTERS)
+    begin = min(max(0, about.begin), max(0, len(text) - 1)) if about.full else 0
+    if not begin and len(text) <= letters and text.count("\n") < most + _SLACK:
+        return Window(text)
+    if tail and not about.full:
+        begin = _last_lines(text, most, letters)
+        end = len(text)
+    else:
+        end = _next_lines(text, begin, most, letters)
+    first = text.count("\n", 0, begin) + 1
+    shown = text[begin:end].removesuffix("\n")
+    said = _amount(text, first, first + shown.count("\n"), (begin, end))
+    return Window(shown, first, said, tuple(_doors(about, offset, begin, end, len(text))))
+
+
+def _next_lines(text: str, begin: int, lines: int, letters: int) -> int:
+    """Return where a stretch ends: behind so many lines, inside one only where it is too long."""
+    end = begin
+    for _ in range(lines):
+        found = text.find("\n", end, begin + letters)
+        if found < 0:
+            rest = min(len(text), begin + letters)
+            return rest if end == begin or rest == len(text) else end
+        end = found + 1
+    return end
+
+
+def _last_lines(text: str, lines: int, letters: int) -> int:
+    begin = len(text.rstrip("\n"))
+    low = max(0, begin - letters)
+    for _ in range(lines):
+        found = text.rfind("\n", low, begin)
+        if found < 0:
+            return low
+        begin = found
+    return begin + 1
+
+
+def _amount(text: str, first: int, last: int, stretch: tuple[int, int]) -> str:
+    begin, end = stretch
+    whole = text.rstrip("\n").count("\n") + 1
+    inside = (begin and text[begin - 1] != "\n") or (end < len(text) and text[end - 1] != "\n")
+    if inside:
+        return f"letters {begin + 1:,} to {end:,} of {len(text):,}"
+    if first == 1:
+        return f"{min(last, whole):,} of {say.count(whole, 'line')}"
+    if end == len(text):
+        return f"the last {whole - first + 1:,} of {say.count(whole, 'line')}"
+    return f"lines {first:,} to {min(last, whole):,} of {whole:,}"
+
+
+def _doors(about: About, offset: int | None, begin: int, end: int, whole: int) -> Iterable[Door]:
+    if about.full:
+        if begin:
+            yield Door("From the start", about.shown(full=1), stays=True)
+        if end < whole:
+            yield Door("Next", about.shown(full=1, **{"from": end}), stays=True)
+    elif about.here:
+        yield Door("Show all", about.shown(full=1), stays=True)
+    elif offset is not None:
+        yield Door("All in the record", about.raw(offset))
+
+
+def printed(
+    text: str, about: About, *, command: str = "", offset: int | None = None, tail: bool = False
+) -> tuple[Markup, Window, int]:
+    """Return what a program printed, behind its command; also how many lines it printed over."""
+    shown = window(text.strip("\n"), about, offset=offset, tail=tail)
+    made = screen(shown.text)
+    ran = window(command, about, offset=offset)
+    more = Markup('<span class="dim">… {}</span>\n').format(ran.said) if ran.said else ""
+    head = Markup('<span class="cmd">{}</span>\n{}').format(screen(ran.text).html, more)
+    body = Markup('<pre class="out">{}{}</pre>').format(head if command else "", made.html)
+    return body, shown, made.rewritten
+
+
+def coloured(shown: Window, language: str, start: int | None = 1) -> Markup:
+    """Return a stretch of code; with numbers, unless there is no line to start from."""
+    return code_block(
+        shown.text, language, start=None if start is None else start + shown.first - 1
+    )
+
+
+def prose(text: str, about: About, *, kind: str = "said", offset: int | None = None) -> Markup:
+    """Return Markdown as a page shows it: `said` is a plain text, `think` a quiet one."""
+    shown = window(text.strip(), about, offset=offset, lines=_FULL_LINES)
+    return Markup(part("body-prose.html.j2", kind=kind, body=markdown(shown.text), shown=shown))
+
+
+def clipped(text: str, most: int = _SAID) -> str:
+    """Return a text that is short by nature, and its beginning where it is not.
+
+    >>> clipped("a" * 12, 10)
+    'aaaaaaaaaa… (12 letters)'
+    """
+    if len(text) <= most or isinstance(text, Markup):
+        return text
+    return f"{text[:most]}… ({len(text):,} letters)"
+
+
+# Boxes
+
+
+class Frame(TypedDict, total=False):
+    """What may stand around something in a box."""
+
+    title: str
+    """A name of something."""
+    plain: str
+    """Words of ours."""
+    end: str
+    tags: Sequence[str]
+    sizes: tuple[int, int]
+    """Lines that came and went."""
+    doors: Sequence[Door]
+    foot: Sequence[Fact]
+    shown: Window
+    """How much of it there is, and the doors to the rest."""
+    kind: str
+
+
+def box(body: Markup, **frame: Unpack[Frame]) -> Markup:
+    """Return something in a frame: what it is above, what is to be known of it below."""
+    shown = frame.get("shown", Window(""))
+    added, removed = frame.get("sizes", (0, 0))
+    return Markup(
+        part(
+            "body-box.html.j2",
+            body=body,
+            title=clipped(frame.get("title", "")),
+            plain=clipped(frame.get("plain", "")),
+            end=clipped(frame.get("end", "")),
+            tags=[clipped(tag) for tag in frame.get("tags", ())],
+            added=added,
+            removed=removed,
+            doors=[door for door in frame.get("doors", ()) if door.address],
+            foot=_told(frame.get("foot", ())),
+            said=shown.said,
+            more=[door for door in shown.doors if door.address],
+            kind=frame.get("kind", ""),
+        )
+    )
+
+
+def facts(*found: Fact) -> Markup:
+    """Return names and values, those without a value left out."""
+    kept = _told(found)
+    return Markup(part("body-facts.html.j2", facts=kept)) if kept else Markup("")
+
+
+def _told(found: Sequence[Fact]) -> list[Fact]:
+    return [
+        Fact(clipped(each.name), clipped(each.value), each.mood) for each in found if each.value
+    ]
+
+
+def note(text: str | Markup, mood: str = "", icon: str = "say") -> Markup:
+    """Return a remark."""
+    return Markup(part("body-note.html.j2", text=clipped(text), mood=mood, icon=icon))
+
+
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[Any]], numbers: Sequence[int] = ()
+) -> Markup:
+    """Return a small table; `numbers` are the columns that are set flush right."""
+    return Markup(part("body-table.html.j2", head=head, rows=rows, numbers=set(numbers)))
+
+
+def paths(
+    names: Sequence[str], about: About, *, offset: int | None = None
+) -> tuple[Markup, Window]:
+    """Return names of files, one a line."""
+    most = _FULL_ITEMS if about.full else _ITEMS
+    shown = names if len(names) <= most + _SLACK else names[:most]
+    cut = Window("")
+    if len(shown) < len(names):
+        doors = () if about.full else tuple(_doors(about, offset, 0, 0, 1))
+        cut = Window("", said=f"{len(shown):,} of {len(names):,}", doors=doors)
+    return Markup(part("body-paths.html.j2", names=[clipped(name) for name in shown])), cut
+
+
+def time_of_day(when: datetime | None) -> str:
+    """Return the local time of day, to the second."""
+    return f"{when.astimezone():%H:%M:%S}" if when is not None else ""
+
+
+def raw_doors(about: About, *offsets: int | None) -> tuple[Door, ...]:
+    """Return the doors to the records themselves."""
+    found = [offset for offset in offsets if offset is not None]
+    names = ("Raw",) if len(found) == 1 else ("Call", "Result")
+    return tuple(Door(name, about.raw(at)) for name, at in zip(names, found, strict=False))
+
+
+def web_address(text: str) -> str:
+    """Return an address that a link may lead to, or nothing.
+
+    >>> web_address("https://example.org/a"), web_address("javascript:alert(1)")
+    ('https://example.org/a', '')
+    """
+    try:
+        parts = urlsplit(text.strip())
+    except ValueError:
+        return ""
+    if len(text) > _SAID:
+        return ""
+    return text.strip() if parts.scheme in ("http", "https") and parts.netloc else ""

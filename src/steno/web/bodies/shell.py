@@ -1,0 +1,142 @@
+"""Commands: what was run, what it printed, how it ended."""
+
+import re
+from typing import Final
+
+from markupsafe import Markup
+
+from steno.report import words as say
+from steno.web.bodies.about import Call
+from steno.web.bodies.parts import Fact, box, joined, printed, raw_doors
+from steno.web.bodies.plain import pictures
+from steno.web.bodies.values import Fields, as_fields, as_number, as_text, first_text
+from steno.web.paint import duration
+
+__all__ = ["bash", "task_output"]
+
+_EXIT: Final = re.compile(r"\A(?:Error: )?Exit code (-?\d+)\n?")
+_SAVED: Final = re.compile(r"<persisted-output>\n?(?P<said>.*?)\n\nPreview[^\n]*\n", re.DOTALL)
+_WHERE: Final = re.compile(r"saved to: (?P<path>[^\n]{1,2000})")
+_END: Final = "</persisted-output>"
+_PICTURE: Final = "data:image/"
+
+
+def bash(call: Call) -> Markup:
+    """Return a command and what it printed."""
+    kept = call.fields
+    out, err = as_text(kept.get("stdout")), as_text(kept.get("stderr"))
+    said, saved, code = call.text, "", ""
+    if not out and not err:
+        found = _EXIT.match(said)
+        code = found[1] if found else ""
+        out, saved = _saved(said[found.end() :] if found else said)
+    else:
+        _, saved = _saved(said)
+    if out.startswith(_PICTURE) or kept.get("isImage") is True:
+        out = ""
+    node = call.step.result
+    offset = node.offset if node is not None else None
+    failed = call.step.state == "failed"
+    body, shown, over = printed(out, call.about, command=_command(call), offset=offset, tail=failed)
+    made = [body]
+    if err.strip():
+        errors, rest, more = printed(err, call.about, offset=offset, tail=True)
+        cut = Markup('<p class="dim small">{}</p>').format(rest.said) if rest.said else Markup("")
+        made.append(Markup('<div class="err"><h4>stderr</h4>{}{}</div>').format(errors, cut))
+        over += more
+    made.append(pictures(call))
+    foot = (*_ending(call, kept, code), *_footing(kept, saved, over, out or err))
+    return box(
+        joined(*made),
+        plain=as_text(call.asked.get("description")),
+        tags=_tags(call),
+        doors=raw_doors(call.about, *(each.offset for each in call.nodes)),
+        foot=foot,
+        shown=shown,
+    )
+
+
+def _command(call: Call) -> str:
+    return (
+        first_text(call.asked, "command") or call.step.command or first_text(call.fields, "command")
+    )
+
+
+def _tags(call: Call) -> tuple[str, ...]:
+    asked = call.asked
+    found = [
+        "in background" if asked.get("run_in_background") is True else "",
+        "without sandbox" if asked.get("dangerouslyDisableSandbox") is True else "",
+    ]
+    return tuple(tag for tag in found if tag)
+
+
+def _saved(text: str) -> tuple[str, str]:
+    """Return an output, and where the whole of it was put if this is only its beginning."""
+    found = _SAVED.search(text)
+    if found is None:
+        return text, ""
+    where = _WHERE.search(found["said"])
+    preview = text[found.end() :].strip().removesuffix(_END).strip("\n").removesuffix("\n...")
+    return preview, where["path"] if where else "a file"
+
+
+def _ending(call: Call, kept: Fields, code: str) -> tuple[Fact, ...]:
+    """Return how it ended."""
+    seconds = duration(call.step.duration) if call.step.duration is not None else ""
+    state = call.step.state
+    if state == "interrupted" or kept.get("interrupted") is True:
+        return Fact("", "interrupted", "warn"), Fact("", seconds)
+    if state == "denied":
+        return (Fact("", "not run", "warn"),)
+    if state == "open":
+        return (Fact("", "no result yet"),)
+    if kept.get("backgroundTaskId"):
+        return (Fact("", f"went on in the background as {as_text(kept['backgroundTaskId'])}"),)
+    if state == "failed":
+        return Fact("", f"exit {code}" if code else "failed", "bad"), Fact("", seconds)
+    meaning = as_text(kept.get("returnCodeInterpretation"))
+    return Fact("", meaning or "exit 0"), Fact("", seconds)
+
+
+def _footing(kept: Fields, saved: str, over: int, said: str) -> tuple[Fact, ...]:
+    size = as_number(kept.get("persistedOutputSize"))
+    where = as_text(kept.get("persistedOutputPath")) or saved
+    whole = f", {say.size(size)}" if size is not None else ""
+    return (
+        Fact("", "" if said.strip() else "no output"),
+        Fact("", f"{say.count(over, 'line')} printed over" if over else ""),
+        Fact("", f"whole output{whole} kept in {where}" if where else ""),
+    )
+
+
+def task_output(call: Call) -> Markup:
+    """Return what a command in the background, or another task, printed meanwhile."""
+    node = call.step.result
+    kept = call.fields
+    task = as_fields(kept.get("task")) or kept
+    out = first_text(task, "stdout", "output", "result") or ("" if kept else call.text)
+    if node is None or (not task and not out):
+        return Markup("")
+    command = first_text(task, "command", "description")
+    body, shown, over = printed(out, call.about, command=command, offset=node.offset)
+    made = [body]
+    err = first_text(task, "stderr", "error")
+    if err:
+        made.append(
+            Markup('<div class="err"><h4>stderr</h4>{}</div>').format(
+                printed(err, call.about, offset=node.offset)[0]
+            )
+        )
+    code = as_number(task.get("exitCode"))
+    foot = (
+        Fact("", first_text(task, "status") or first_text(kept, "retrieval_status", "message")),
+        Fact("exit", "" if code is None else str(code), "bad" if code else ""),
+        Fact("", f"{say.count(over, 'line')} printed over" if over else ""),
+        Fact("", "" if out or err else "no output"),
+    )
+    title = first_text(task, "task_id", "shellId", "shell_id") or first_text(
+        call.asked, "task_id", "bash_id", "shell_id"
+    )
+    doors = raw_doors(call.about, *(each.offset for each in call.nodes))
+    return box(joined(*made), title=title, doors=doors, foot=foot, shown=shown)

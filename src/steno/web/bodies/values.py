@@ -1,0 +1,41 @@
+"""Values of a record that may be anything: what can be used of them, or nothing."""
+
+from typing import Any, Final, cast
+
+__all__ = ["Fields", "as_fields", "as_items", "as_number", "as_text", "first_text"]
+
+Fields = dict[str, Any]
+_EXACT: Final = 1 << 53
+
+
+def as_text(value: Any) -> str:
+    """Return a text, or a number as one.
+
+    >>> as_text("a"), as_text(3), as_text(True), as_text(None)
+    ('a', '3', '', '')
+    """
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
+
+
+def as_number(value: Any) -> int | None:
+    """Return a whole number of a sane size."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if abs(value) < _EXACT else None
+
+
+def as_fields(value: Any) -> Fields:
+    """Return an object, or an empty one."""
+    return cast("Fields", value) if isinstance(value, dict) else {}
+
+
+def as_items(value: Any) -> list[Any]:
+    """Return a list, or an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def first_text(fields: Fields, *names: str) -> str:
+    """Return the first of some fields that has words in it."""
+    return next((found for name in names if (found := as_text(fields.get(name)))), "")

@@ -1,0 +1,103 @@
+"""Which lines of a diff became which, and the words that changed in them."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import Final
+
+from markupsafe import Markup
+
+from steno.safe.html import words
+
+__all__ = ["Marker"]
+
+_WORDS: Final = re.compile(r"\w+|\s+|.", re.DOTALL)
+_LONG_LINE: Final = 600
+"""Letters."""
+_MOST_WORDS: Final = 200
+_MOST_PAIRS: Final = 4_000
+"""Pairs of equal words in two lines."""
+_NEAR: Final = 6
+"""How many lines may stand for each other where more came than went, or fewer."""
+_ALIKE: Final = 0.4
+"""How much two lines have in common if one became the other."""
+
+
+class Marker:
+    """Marks what changed inside of lines, as long as there is patience."""
+
+    def __init__(self, patience: int = 400) -> None:
+        self._patience = patience
+        """How many pairs of lines are still compared."""
+
+    def pairs(self, lines: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """Yield the places of lines that were taken out, and of those that came in their stead."""
+        for removed, added in _blocks(lines):
+            if len(removed) == len(added):
+                yield from zip(removed, added, strict=True)
+            elif max(len(removed), len(added)) <= _NEAR:
+                yield from self._nearest(lines, removed, added)
+
+    def _nearest(
+        self, lines: Sequence[str], removed: Sequence[int], added: Sequence[int]
+    ) -> Iterator[tuple[int, int]]:
+        """Pair each line with the one that is most like it; their order stays."""
+        free = list(added)
+        for a in removed:
+            best = max(free, key=lambda b: _likeness(lines[a], lines[b]), default=None)
+            if best is not None and _likeness(lines[a], lines[best]) >= _ALIKE:
+                yield a, best
+                free = [b for b in free if b > best]
+
+    def marked(self, old: str, new: str) -> tuple[Markup, Markup] | None:
+        """Return both lines with the words that changed; None where they have nothing in common."""
+        if self._patience <= 0 or max(len(old), len(new)) > _LONG_LINE:
+            return None
+        self._patience -= 1
+        a, b = _WORDS.findall(old), _WORDS.findall(new)
+        here, there = Counter(a), Counter(b)
+        work = sum(count * there[word] for word, count in here.items())
+        if max(len(a), len(b)) > _MOST_WORDS or work > _MOST_PAIRS:
+            return None
+        matcher = SequenceMatcher(None, a, b, autojunk=False)
+        if matcher.ratio() < _ALIKE:
+            return None
+        left: list[Markup] = []
+        right: list[Markup] = []
+        for tag, i, j, k, m in matcher.get_opcodes():
+            left.append(_words(a[i:j], marked=tag != "equal"))
+            right.append(_words(b[k:m], marked=tag != "equal"))
+        return Markup("").join(left), Markup("").join(right)
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield what was taken out and what was put in at one place."""
+    removed: list[int] = []
+    added: list[int] = []
+    for place, line in enumerate([*lines, " "]):
+        sign = line[:1]
+        if sign == "+" and removed:
+            added.append(place)
+            continue
+        if sign == "\\":
+            continue
+        if removed and added:
+            yield removed, added
+        if sign != "-" or added:
+            removed, added = [], []
+        if sign == "-":
+            removed.append(place)
+
+
+def _likeness(old: str, new: str) -> float:
+    """Return, cheaply, how much two lines have in common: 0 to 1."""
+    a, b = Counter(_WORDS.findall(old[1:_LONG_LINE])), Counter(_WORDS.findall(new[1:_LONG_LINE]))
+    return 2 * (a & b).total() / max(1, a.total() + b.total())
+
+
+def _words(parts: Iterable[str], *, marked: bool) -> Markup:
+    text = "".join(parts)
+    if not marked or not text:
+        return words(text)
+    return Markup("<b>{}</b>").format(words(text))

@@ -1,0 +1,347 @@
+"""What turns texts into HTML: hostile texts, endless texts, odd texts."""
+
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from time import thread_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markupsafe import Markup
+
+from steno.web.render.ansi import ansi, screen
+from steno.web.render.changed import Marker
+from steno.web.render.code import code_block, language_of, lines_of
+from steno.web.render.diff import Hunk, between, cut, diff_table, pairs_of, rows_of, sizes
+from steno.web.render.markdown import markdown
+
+LARGE = 200_000
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    '"><svg/onload=alert(1)>',
+    "[a](javascript:alert(1))",
+    "[a](data:text/html;base64,PHN2Zz4=)",
+    "![a](http://evil.example/x.png)",
+    "<http://evil.example/>",
+    "[a]: javascript:alert(1)\n\n[a]",
+    "```<b>\n</code></pre><script>\n```",
+    "| <i> |\n|-|\n| <script> |",
+    "&lt;script&gt; &#60;script&#62;",
+    "\x1b]0;<b>\x07\x1b[31m<i>",
+    "\u202e\u2066\u200b",
+    "&#8238;&#x200b;",
+)
+
+
+class Tags(HTMLParser):
+    """Every tag of some HTML, with its attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.words)
+
+
+# Markdown
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_markdown_makes_nothing_that_acts(text: str) -> None:
+    for tag, attributes in Tags(markdown(text)).found:
+        assert tag not in {"script", "img", "svg", "iframe", "style", "object", "form"}
+        assert not [name for name in attributes if name.startswith("on") or name in {"style", "id"}]
+        assert (attributes.get("href") or "https:").startswith(("http:", "https:", "mailto:"))
+
+
+def test_a_link_to_a_place_here_is_only_named() -> None:
+    made = Tags(
+        markdown("[chart](src/chart.py) and [other](/enter?code=x) and [site](https://a.b)")
+    )
+    assert [attributes.get("href") for tag, attributes in made.found if tag == "a"] == [
+        "https://a.b"
+    ]
+    assert ("span", {"class": "way", "title": "src/chart.py"}) in made.found
+
+
+def test_what_turns_text_around_is_seen_even_as_an_entity() -> None:
+    assert "\\u{202e}" in markdown("a &#8238; b")
+    assert "\\u{202e}" in markdown("`\u202e`")
+
+
+def test_ordinary_markdown_looks_ordinary() -> None:
+    made = markdown(
+        "# A\n\n*b* **c** `d`\n\n1. e\n\n> f\n\n```python\nx = 1\n```\n\n| g |\n|---|\n| h |"
+    )
+    tags = [tag for tag, _ in Tags(made).found]
+    for wanted in ("h3", "em", "strong", "code", "ol", "li", "blockquote", "pre", "table", "td"):
+        assert wanted in tags
+    assert '<span class="m">1</span>' in made
+
+
+def test_a_text_too_long_for_prose_is_still_all_there() -> None:
+    text = "*a* " * 50_000
+    assert Tags(markdown(text)).text == text
+
+
+GROWING: dict[str, Callable[[int], str]] = {
+    "brackets": lambda n: "[" * n,
+    "pictures": lambda n: "![" * (n // 2),
+    "half links": lambda n: "[a](" * (n // 4),
+    "stars": lambda n: "*" * n,
+    "stars and words": lambda n: "a**b" * (n // 4),
+    "both kinds": lambda n: "*a _b " * (n // 6),
+    "ticks": lambda n: " ".join("`" * k for k in range(1, int((2 * n) ** 0.5))),
+    "quotes": lambda n: ">" * n,
+    "lists": lambda n: "- " * (n // 2),
+    "steps": lambda n: "\n".join("  " * k + "- x" for k in range(int(n**0.5))),
+    "links": lambda n: "[a](b) " * (n // 7),
+    "fences": lambda n: "```c\n/*\n```\n" * (n // 12),
+    "open tags": lambda n: "<a " * (n // 3),
+    "cells": lambda n: "|a" * (n // 2) + "\n" + "|-" * (n // 2) + "\n",
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_twice_the_markdown_takes_about_twice_the_work(name: str) -> None:
+    """Four times the length may take eight times as long, and never sixteen."""
+    small, big = (_work(lambda n=n: markdown(GROWING[name](n))) for n in (12_000, 48_000))
+    assert big < max(0.4, small * 10), (small, big)
+
+
+def _work(run: Callable[[], object]) -> float:
+    """Return the least of a few runs: how much the machine itself computed."""
+    times: list[float] = []
+    for _ in range(2):
+        begin = thread_time()
+        run()
+        times.append(thread_time() - begin)
+    return min(times)
+
+
+# Code
+
+
+def test_lines_of_code_have_their_numbers() -> None:
+    made = code_block("a = 1\n\nb = 2\n", "python", start=41)
+    assert re.findall(r'class="no">(\d+)<', made) == ["41", "42", "43"]
+
+
+@pytest.mark.parametrize(
+    "language", ["", "nothing-like-it", "<b>", "python", "json", "bash", "html"]
+)
+@pytest.mark.parametrize("text", HOSTILE)
+def test_code_shows_just_its_text(text: str, language: str) -> None:
+    made = Tags(code_block(text, language))
+    assert {tag for tag, _ in made.found} <= {"div", "pre", "span"}
+
+
+@given(st.text(), st.sampled_from(["", "python", "javascript", "html", "yaml", "diff"]))
+def test_code_has_as_many_lines_as_its_text(text: str, language: str) -> None:
+    assert len(lines_of(text, language)) == text.replace("\r\n", "\n").count("\n") + 1
+
+
+def test_a_return_in_code_is_no_line_end() -> None:
+    assert [str(line) for line in lines_of("a\rb", "python")] == ["a␍b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [("/*" * 55_000, "javascript"), ('"""' * 600 + "\n", "python"), ("<" * 1_900 + "\n", "html")],
+)
+def test_a_lexer_that_is_led_astray_is_stopped(text: str, language: str) -> None:
+    text = "\n".join(text[at : at + 1_900] for at in range(0, len(text), 1_900)) * 3
+    assert _work(lambda: lines_of(text[:110_000], language)) < 3
+
+
+def test_endless_lines_have_no_colours_but_all_their_letters() -> None:
+    line = "x = [" + "1, " * 50_000 + "]"
+    assert [str(each) for each in lines_of(line, "python")] == [line]
+
+
+def test_names_give_languages_away() -> None:
+    assert language_of("/a/b/chart.py") == "python"
+    assert language_of("C:\\a\\Makefile") in {"make", "basemake"}
+    assert language_of("/a/[!.zzz") == ""
+    assert language_of("") == ""
+
+
+# A terminal
+
+
+@pytest.mark.parametrize(
+    ("printed", "name"),
+    [
+        ("\x1b[31mx", "x-red"),
+        ("\x1b[91mx", "x-red"),
+        ("\x1b[1;4mx", "x-bold x-under"),
+        ("\x1b[38;5;196mx", "x-red"),
+        ("\x1b[38;5;34mx", "x-green"),
+        ("\x1b[38;5;240mx", "x-black"),
+        ("\x1b[38;2;10;20;250mx", "x-blue"),
+        ("\x1b[38:2:250:250:10mx", "x-yellow"),
+        ("\x1b[48;5;196;32mx", "x-green"),
+    ],
+)
+def test_colours_become_the_inks_of_the_page(printed: str, name: str) -> None:
+    assert str(ansi(printed)) == f'<span class="{name}">x</span>'
+
+
+@pytest.mark.parametrize("code", ["0", "", "39", "38;5", "38", "48;2;1;2;3", "999999999999"])
+def test_what_takes_a_colour_back_takes_it_back(code: str) -> None:
+    assert "x-red" not in ansi(f"\x1b[31m\x1b[0m\x1b[{code}mx")
+
+
+def test_a_progress_bar_is_what_it_was_in_the_end() -> None:
+    bar = "".join(f"\r{n}% {'#' * (n // 10)}" for n in range(0, 101, 10))
+    made = screen(f"begin{bar}\nready\n")
+    assert str(made.html) == "100% ##########\nready\n"
+    assert made.rewritten == 1
+
+
+def test_a_shorter_text_leaves_the_end_of_a_longer_one() -> None:
+    assert str(ansi("abcdef\rxy")) == "xycdef"
+    assert str(ansi("abcdef\r\x1b[Kxy")) == "xy"
+
+
+def test_lines_that_were_drawn_anew_are_there_once() -> None:
+    assert str(ansi("one\ntwo\n\x1b[2A\x1b[2Kthree\n\x1b[2Kfour\n")) == "three\nfour\n"
+    assert str(ansi("a\nb\nc\x1b[2A\x1b[0Jx")) == "ax"
+
+
+def test_windows_line_ends_are_line_ends() -> None:
+    assert str(ansi("a\r\nb\r\n")) == "a\nb\n"
+    assert str(ansi("a\r\r\nb")) == "a\nb"
+
+
+def test_a_link_says_where_it_leads() -> None:
+    made = str(ansi("\x1b]8;;http://evil.example\x1b\\https://good.example\x1b]8;;\x1b\\!"))
+    assert made == 'https://good.example<span class="x-faint"> &lt;http://evil.example&gt;</span>!'
+
+
+def test_other_controls_are_seen() -> None:
+    assert str(ansi("\x1b]0;title\x07")) == "␛]0;title␇"
+    assert str(ansi("\x1b[5n")) == "␛[5n"
+    assert "\x1b" not in ansi("\x1b[999999999999999999A\x1b[;;;m\x1b\x1b[")
+
+
+@given(st.text(alphabet=st.sampled_from("ab\r\n\b\x1b[]0123;:mKJAGCD8\\\x07<&\"'é")))
+def test_any_output_gives_only_our_own_spans(text: str) -> None:
+    made = ansi(text)
+    assert {tag for tag, _ in Tags(made).found} <= {"span"}
+    assert not set(made) & set("\x1b\b\r\x07")
+
+
+def test_much_output_takes_little_work() -> None:
+    assert _work(lambda: ansi("\x1b[31ma\x1b[0m" * 100_000)) < 5
+    assert _work(lambda: ansi("ab\rc\x1b[K\n" * 40_000)) < 5
+    assert _work(lambda: ansi("a\x1b[9999C\r" * 2_000)) < 5
+    assert _work(lambda: ansi("a\r" * 200_000)) < 5
+
+
+# Diffs
+
+
+def _applied(old: list[str], hunks: list[Hunk]) -> list[str]:
+    made: list[str] = []
+    at = 0
+    for hunk in hunks:
+        made += old[at : hunk.old - 1]
+        at = hunk.old - 1
+        assert hunk.new - 1 == len(made)
+        for line in hunk.lines:
+            if line[0] in " -":
+                assert old[at] == line[1:]
+                at += 1
+            if line[0] in " +":
+                made.append(line[1:])
+    return made + old[at:]
+
+
+@given(st.lists(st.sampled_from("abcd")), st.lists(st.sampled_from("abcd")), st.integers(1, 4))
+def test_a_diff_leads_from_one_text_to_the_other(
+    old: list[str], new: list[str], context: int
+) -> None:
+    hunks = between("".join(f"{x}\n" for x in old), "".join(f"{x}\n" for x in new), context=context)
+    assert _applied(old, hunks) == new
+    assert bool(hunks) == (old != new)
+
+
+def test_a_diff_says_where_the_last_line_has_no_end() -> None:
+    assert between("a\nb\n", "a\nb")[0].lines == (
+        " a",
+        "-b",
+        "+b",
+        "\\ No newline at the end of the file",
+    )
+    assert between("a", "b")[0].lines == ("-a", "+b")
+
+
+def test_changed_words_are_marked_in_lines_that_became_each_other() -> None:
+    rows = list(rows_of([Hunk(1, 1, ("-key = f(row.date)", "+n += 1", "+key = f(row.day)"))]))
+    assert [str(row.text) for row in rows] == [
+        "key = f(row.<b>date</b>)",
+        "n += 1",
+        "key = f(row.<b>day</b>)",
+    ]
+
+
+def test_lines_with_nothing_in_common_are_not_marked() -> None:
+    assert Marker().marked("alpha beta", "1 + 2") is None
+
+
+def test_a_part_of_a_diff_keeps_its_numbers() -> None:
+    hunk = Hunk(10, 20, (" a", "-b", "+c", "+d", " e"))
+    shown, whole = cut([hunk], 3, 10)
+    assert (shown, whole) == ([Hunk(12, 22, ("+d", " e"))], 5)
+    assert sizes([hunk]) == (2, 1)
+
+
+def test_side_by_side_stands_what_belongs_together() -> None:
+    rows = list(rows_of([Hunk(1, 1, (" a", "-b", "+c", "+d", " e"))]))
+    pairs = [(p.old and str(p.old.text), p.new and str(p.new.text)) for p in pairs_of(rows)]
+    assert pairs == [("a", "a"), ("b", "c"), (None, "d"), ("e", "e")]
+
+
+@pytest.mark.parametrize("side", [False, True])
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_diff_shows_just_its_texts(text: str, *, side: bool) -> None:
+    made = Tags(diff_table(between("a\n", f"{text}\n"), "html", side=side))
+    known = {"div", "table", "tbody", "tr", "td", "span", "b", "col", "colgroup"}
+    assert {tag for tag, _ in made.found} <= known
+
+
+def test_huge_texts_are_compared_in_bounds() -> None:
+    some = "\n".join("abc"[n * n // 7 % 3] for n in range(60_000))
+    other = "\n".join("abc"[n * n // 11 % 3] for n in range(60_000))
+    assert _work(lambda: diff_table(between(some, other))) < 10
+    dots, commas = "." * 500, ".," * 250
+    assert (
+        _work(lambda: diff_table(between(f"{dots}\n" * 3_000, f"{commas}\n" * 3_000), "python"))
+        < 10
+    )
+
+
+def test_of_an_endless_line_in_a_diff_the_beginning_is_shown() -> None:
+    made = diff_table([Hunk(1, 1, ("+" + "x" * 900_000,))])
+    assert len(made) < 4_000
+    assert "(900,000 letters)" in made
+
+
+def test_a_diff_that_is_too_long_says_so() -> None:
+    made = diff_table([Hunk(1, 1, tuple(f"+{n}" for n in range(5_000)))])
+    assert isinstance(made, Markup)
+    assert "1,000 more lines" in made
