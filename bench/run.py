@@ -1,10 +1,10 @@
 """Measure what is promised about speed and memory, as ratios within one run.
 
-    python bench/run.py [--mb 1000] [--data FOLDER] [--no-peers] [--json]
+    python bench/run.py [--mb 1000] [--turns 5000] [--data FOLDER] [--no-peers] [--json]
 
 The corpus comes from the generator beside the shared corpus (STENO_SHARED; it needs numpy and
 orjson). The index is compared with other programs, which are installed below the folder
-(bench/peers.py): five minutes with a folder that is kept, ten the first time. Exit code 1 when a
+(bench/peers.py): seven minutes with a folder that is kept, twelve the first time. Exit code 1 when a
 limit is passed.
 """
 
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from table import Row, passed, row, show
 
+import agent
 import index
 
 HERE = Path(__file__).resolve().parent
@@ -158,6 +159,7 @@ def main() -> None:
     """Measure everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mb", type=int, default=1000, help="size of the corpus")
+    parser.add_argument("--turns", type=int, default=agent.TURNS, help="turns of the agent")
     parser.add_argument("--data", type=Path, help="where to keep the corpus (default: temporary)")
     parser.add_argument("--no-peers", action="store_true", help="compare with no other program")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -172,6 +174,7 @@ def main() -> None:
         rows += [sparse_file("load", "open", folder), starting(), listing(folder, corpus)]
         rows += [checking(corpus), one_big_file("check", "check", 300, big)]
         rows += [few_huge_lines(folder), sparse_file("check", "check", folder)]
+        rows += agent.measured(options.turns)
         rows += index.measured(folder, corpus, with_peers=not options.no_peers)
     if options.json:
         print(json.dumps(rows, indent=1))

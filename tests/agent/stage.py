@@ -79,6 +79,7 @@ class Stage:
     def __init__(self, folder: Path, mind: Mind, **settings: Any) -> None:
         self.config = str(folder / "config")
         self.cwd = str(folder)
+        self.mind = mind
         self.server = Server(mind, **settings)
         self.events: list[Event] = []
         self.tools: list[Tool] = [

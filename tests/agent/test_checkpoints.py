@@ -20,6 +20,7 @@ from steno.agent.checkpoints import Checkpoints
 from steno.agent.loop import Agent
 from steno.agent.recorder import Recorder
 from steno.agent.restoring import Restored
+from steno.agent.said import Said
 from steno.agent.sessions import new
 from steno.agent.toolbox import Toolbox
 from steno.agent.tree import Limits
@@ -28,7 +29,6 @@ from steno.format.paths import file_history_name
 from steno.format.source import BytesSource
 from steno.model.server.minds import tool
 from steno.model.server.script import Script
-from steno.model.wire import Block
 from steno.session.transcript import load
 from steno.tools.base import Around, Outcome, Tool
 from steno.tools.bash import Bash
@@ -904,8 +904,8 @@ class _Careful(Agent):
 
     points: Checkpoints
 
-    async def _admit(self, prompt: str | list[Block]) -> str:
-        refusal = await super()._admit(prompt)
+    async def _admit(self, said: Said) -> str:
+        refusal = await super()._admit(said)
         await self.points.begin(self.talk.recorder.leaf or "")
         return refusal
 

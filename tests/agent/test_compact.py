@@ -8,9 +8,10 @@ from tests.agent.stage import Stage
 from tests.notation import notation
 
 from steno.agent import events
-from steno.agent.compact import Compactor, estimate
+from steno.agent.compact import Compactor
 from steno.agent.gates import Gate
 from steno.agent.loop import Agent
+from steno.agent.sizes import estimate
 from steno.model.server.minds import text, tool
 from steno.model.server.script import Script
 

@@ -5,10 +5,10 @@ Run by `make interop`.
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
-from tests.agent.stage import Stage
+from tests.agent.stage import Does, Stage
 from tests.interop.client import LIMIT, QUICK, Job, resume_all
 from tests.interop.judge import predicted, sent
 from tests.notation import notation
@@ -227,6 +227,28 @@ def ours(stage: Stage, version: str) -> list[str]:
     said = notation(stage.talk.messages())
     is_open = said[-1].startswith("u:") and version == NEWEST
     return [*said, "a:No response requested."] if is_open else said
+
+
+def trimmed(folder: Path) -> Stage:
+    async def much(given: dict[str, Any]) -> str:
+        return f"{given['what']} " * 500
+
+    stage = Stage(folder, Script().on("look", tool("Much", what="word")).then("Done."))
+    stage.tools.append(Does("Much", much))
+    stage.fit = Compactor(window=8_000)
+    stage.say(*(f"look {number}" for number in range(10)))
+    assert b'"microcompact_boundary"' in stage.data
+    assert b'"compact_boundary"' not in stage.data
+    stage.check()
+    return stage
+
+
+@pytest.mark.parametrize("version", [NEWEST, *OLDER])
+def test_what_the_engine_leaves_out_the_real_client_sends(version: str, tmp_path: Path) -> None:
+    stage = trimmed(tmp_path)
+    (answer,) = resume_all(version, [Job(stage.data)])
+    assert sent(answer) == predicted(stage.data, version)
+    assert str(sent(answer)).count("was left out") == 0
 
 
 # Of the scenes with a screen, some hold words of the client's own that are not predicted.

@@ -12,7 +12,8 @@ from steno.errors import BadRequest
 from steno.format.source import BytesSource
 from steno.session.resume.clients import CLIENTS, client_for
 from steno.session.resume.replay import as_resumed, resumed_leaf, valid_messages
-from steno.session.resume.rules import breaches, make_valid
+from steno.session.resume.rules import breaches
+from steno.session.resume.valid import make_valid
 from steno.session.session import Session
 from steno.session.transcript import load
 

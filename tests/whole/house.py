@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from steno.agent import events
-from steno.agent.conversation import text_of
 from steno.agent.events import Ended, Event
 from steno.agent.headless import Printer
 from steno.agent.run import run
 from steno.agent.sessions import Work, fork, go_on, new, prompts, rewind
+from steno.agent.sizes import text_of
 from steno.agent.start import Options, People, Started, start
 from steno.check.files import check_files, everything_below
 from steno.format.source import BytesSource

@@ -279,8 +279,8 @@ def test_what_a_sub_agent_left_running_ends_with_it(tmp_path: Path) -> None:
     command = f"echo $$ > {tmp_path}/pid; exec sleep 600"
     script.on("start it", tool("Bash", command=command, run_in_background=True))
     script.then(tool("Bash", command=f"until test -s {tmp_path}/pid; do sleep 0.01; done"))
-    script.then(task("forgotten", run_in_background=True)).then("Started.")
-    script.on("forgotten", [text("For ever", Door())])
+    script.then(task("linger", run_in_background=True)).then("Started.")
+    script.on("linger", [text("For ever", Door())])
     house.say("go")
     pid = (tmp_path / "pid").read_text().strip()
     assert not Path("/proc", pid).exists()

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from steno.agent.compact import estimate
 from steno.agent.loop import Agent
+from steno.agent.sizes import estimate
 from steno.format.encode import encode
 
 __all__ = ["context_of", "cost_of"]

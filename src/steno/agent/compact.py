@@ -5,19 +5,19 @@ be, so no conversation is too long to be compacted.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Literal, Protocol, cast, runtime_checkable
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
-from steno.agent.conversation import Tail, text_of
+from steno.agent.conversation import Tail
 from steno.agent.events import Compacted, Noticed
 from steno.agent.gates import Gate
 from steno.agent.loop import Agent
 from steno.agent.meter import window_of
-from steno.agent.sizes import tokens_of
-from steno.model.wire import ApiError, Block, Message, Request
+from steno.agent.sizes import CHARACTERS_PER_TOKEN, estimate, text_of, told
+from steno.agent.trim import Trimmer, framing, taken
+from steno.model.wire import ApiError, Message, Request
 
-__all__ = ["Compactor", "estimate"]
+__all__ = ["Compactor"]
 
-_CHARACTERS_PER_TOKEN: Final = 4
 _RESERVE: Final = 0.08
 """The part of the window that is kept free for a summary to be made in."""
 _TAIL: Final = 0.2
@@ -25,7 +25,6 @@ _TAIL: Final = 0.2
 _PIECE: Final = 0.5
 """The part of the window that one piece of a long conversation may fill."""
 _NEAR: Final = 0.5
-_SHOWN_OUTPUT: Final = 2_000
 _FILES: Final = 5
 _FILE_SIZE: Final = 20_000
 _ALL_FILES: Final = 0.1
@@ -46,26 +45,28 @@ _OPENING: Final = (
 
 
 class Compactor:
-    """Compacts when the window fills up, or when asked to."""
+    """Makes room when the window fills up, or when asked to."""
 
     def __init__(self, *, window: int | None = None, automatic: bool = True) -> None:
         self._window = window
         self._automatic = automatic
+        self._trim = Trimmer()
 
     async def __call__(self, agent: Agent) -> None:
-        """Compact if the next request might not fit."""
-        window = self.window(agent)
-        limit = window * (1 - _RESERVE) - agent.course.max_tokens
-        # A model that may write more than half a window would leave no room for anything.
-        limit = max(limit, window // 2)
+        """Leave out old output, and compact if the next request might still not fit."""
         if not self._automatic:
             return
+        window = self.window(agent)
+        # A model that may write more than half a window would leave no room for anything.
+        limit = max(window * (1 - _RESERVE) - agent.course.max_tokens, window // 2)
         if agent.meter.context:
-            taken = _taken(agent)
+            used = taken(agent)
         else:
-            taken = agent.meter.context = await _measured(agent, limit)
+            used = agent.meter.context = await _measured(agent, limit)
             agent.talk.uncounted = 0
-        if taken >= limit:
+        if self._trim(agent, used, window=window, limit=limit):
+            used = taken(agent)
+        if used >= limit:
             await self.compact(agent, "auto")
 
     def window(self, agent: Agent) -> int:
@@ -95,7 +96,7 @@ class Compactor:
         if gate.blocked or gate.ends:
             return False
         wishes = " ".join(part for part in (wishes, *gate.context) if part)
-        before = _taken(agent)
+        before = taken(agent)
         head, tail = _parted(messages, round(self.window(agent) * _TAIL))
         summary = await self._summary(agent, head or messages, wishes)
         if not summary:
@@ -109,7 +110,7 @@ class Compactor:
         files = _active_files(agent, self._characters(agent, _ALL_FILES))
         if files:
             agent.talk.prompt(files, meta=True)
-        agent.meter.context = _around(agent) + estimate(agent.talk.messages())
+        agent.meter.context = framing(agent) + agent.talk.tokens
         agent.talk.uncounted = 0
         agent.emit(Compacted(trigger, before, agent.meter.context, summary))
         facts = {"trigger": trigger, "compact_summary": summary}
@@ -124,7 +125,7 @@ class Compactor:
         wished = f" Above all: {wishes}" if wishes else ""
         size = self._characters(agent, _PIECE)
         summary = ""
-        for text in _pieces("\n\n".join(_told(messages)), size):
+        for text in _pieces("\n\n".join(told(messages)), size):
             asked = _ASK_ON if summary else _ASK
             question = asked.format(wishes=wished, summary=summary, text=text)
             response = await agent.ask(_SUMMARIZER, question)
@@ -141,7 +142,7 @@ class Compactor:
 
     def _characters(self, agent: Agent, part: float) -> int:
         """Return how many characters fill a part of the window."""
-        return round(self.window(agent) * part) * _CHARACTERS_PER_TOKEN
+        return round(self.window(agent) * part) * CHARACTERS_PER_TOKEN
 
 
 @runtime_checkable
@@ -157,7 +158,7 @@ async def _measured(agent: Agent, limit: float) -> int:
     A guess will do while it is far from the limit; near it the model is asked, since what does
     not fit is refused.
     """
-    guess = _taken(agent)
+    guess = taken(agent)
     if guess < limit * _NEAR or not isinstance(agent.model, _Counting):
         return guess
     try:
@@ -169,22 +170,6 @@ async def _measured(agent: Agent, limit: float) -> int:
 def _tell(agent: Agent, gate: Gate) -> None:
     for words in gate.words:
         agent.emit(Noticed(words))
-
-
-def estimate(messages: list[Message]) -> int:
-    """Return about how many tokens messages take."""
-    return sum(tokens_of(message["content"]) for message in messages)
-
-
-def _taken(agent: Agent) -> int:
-    """Return how much of the window the next request takes: as counted last, and what came since."""
-    counted = agent.meter.context or _around(agent)
-    return counted + agent.talk.uncounted
-
-
-def _around(agent: Agent) -> int:
-    """Return how much everything takes that is no message: a session that goes on has no figure."""
-    return tokens_of([*agent.course.system, *agent.caller.tools.wire()])
 
 
 def _parted(messages: list[Message], room: int) -> tuple[list[Message], list[Message]]:
@@ -206,28 +191,6 @@ def _parted(messages: list[Message], room: int) -> tuple[list[Message], list[Mes
 def _is_prompt(message: Message) -> bool:
     blocks: list[dict[str, Any]] = message["content"]
     return message["role"] == "user" and all(each.get("type") != "tool_result" for each in blocks)
-
-
-def _told(messages: list[Message]) -> Iterator[str]:
-    """Yield a conversation as plain text."""
-    for message in messages:
-        for block in message["content"]:
-            match block.get("type"):
-                case "text":
-                    yield f"{message['role']}: {block['text']}"
-                case "tool_use":
-                    yield f"call of {block.get('name')}: {block.get('input')}"
-                case "tool_result":
-                    text = _result_text(block.get("content"))
-                    yield f"result: {text[:_SHOWN_OUTPUT]}"
-                case _:
-                    pass
-
-
-def _result_text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    return text_of(cast("list[Block]", content)) if isinstance(content, list) else ""
 
 
 def _pieces(text: str, size: int) -> Iterator[str]:

@@ -12,16 +12,16 @@ import msgspec
 from steno.agent.gates import Kept
 from steno.agent.recorder import Recorder, new_id
 from steno.agent.sayable import sayable_content, sayable_outcome
-from steno.agent.sizes import tokens_of
+from steno.agent.sizes import text_of, tokens_of
+from steno.agent.spoken import Spoken, blocks_in, reminder
 from steno.model.wire import Block, Message, Response
-from steno.session.resume.clients import STENO
-from steno.session.resume.entries import Entry, Origin, text_block
+from steno.session.resume.entries import Origin, text_block
 from steno.session.resume.images import MANY_IMAGES
-from steno.session.resume.replay import joined_users
-from steno.session.resume.rules import flaw_among_many, images_in, make_valid, without_images
+from steno.session.resume.pictures import flaw_among_many, images_in, without_images
+from steno.session.resume.trims import TRIM
 from steno.tools.base import Outcome
 
-__all__ = ["BROKEN_OFF", "Conversation", "Tail", "text_of"]
+__all__ = ["BROKEN_OFF", "Conversation", "Tail"]
 
 BROKEN_OFF: Final = (
     "[Request interrupted by user]",
@@ -29,8 +29,6 @@ BROKEN_OFF: Final = (
 )
 """What stands where the user broke in: into an answer, into calls."""
 _NAMED: Final = {"tool_use": "id", "tool_result": "tool_use_id"}
-_REMINDER: Final = "<system-reminder>\n{}\n</system-reminder>"
-_REMINDER_ENDS: Final = _REMINDER.split("{}")
 
 
 class Tail(msgspec.Struct, frozen=True):
@@ -46,32 +44,33 @@ class Conversation:
 
     def __init__(self, recorder: Recorder, messages: Sequence[Message] = ()) -> None:
         self.recorder = recorder
-        self._entries = [Entry(each["role"], _blocks(each["content"])) for each in messages]
-        """What is settled: everything up to the last answer."""
-        self._said: list[Entry] = []
-        """What users said since, one by one: reminders have a place of their own among it."""
-        if self._entries and self._entries[-1].role == "user":
-            self._said = _taken_apart(self._entries.pop().blocks)
+        self._spoken = Spoken(messages)
         self._open: dict[str, Block] = {}
         self.last_prompt = ""
-        self.uncounted = sum(tokens_of(entry.blocks) for entry in (*self._entries, *self._said))
+        self.uncounted = self._spoken.tokens
         """About how many tokens were said since the API has counted last."""
 
     def messages(self) -> list[Message]:
         """Return what to send: always something that the API takes."""
-        return make_valid(self.said())
+        return self._spoken.messages()
 
-    def said(self) -> list[Message]:
-        """Return what was said as it was said, which costs less than making sure it can be sent."""
-        return [
-            {"role": entry.role, "content": list(entry.blocks)}
-            for entry in (*self._entries, *joined_users(self._said, STENO))
-            if entry.blocks
-        ]
+    @property
+    def tokens(self) -> int:
+        """About how many tokens all of it takes, counted as it was said."""
+        return self._spoken.tokens
+
+    def wire(self) -> list[Message | msgspec.Raw]:
+        """Return the same as it is sent: what was sent before as the bytes it was sent as."""
+        return self._spoken.wire()
+
+    @property
+    def settled(self) -> Sequence[Message]:
+        """The messages that will not change any more."""
+        return self._spoken.settled
 
     def count_from_last_answer(self) -> None:
         """Take what stands before the last answer, and that itself, for counted."""
-        self.uncounted = sum(tokens_of(entry.blocks) for entry in self._said)
+        self.uncounted = self._spoken.tokens_since
 
     @property
     def open_calls(self) -> list[Block]:
@@ -98,7 +97,7 @@ class Conversation:
             words = text_of(content if typed is None else typed and sayable_content(typed))
             self.last_prompt = words or self.last_prompt
         (uuid,) = self.recorder.write(self.recorder.compose.prompt(content, **extra))
-        self._say("user", _blocks(content))
+        self._say("user", blocks_in(content))
         return uuid
 
     def break_off(self, *, calls: bool) -> None:
@@ -135,7 +134,7 @@ class Conversation:
             if each.subtype:
                 self.recorder.write(compose.note(each.subtype, **each.body))
                 continue
-            words = _REMINDER.format(each.words) if each.words else ""
+            words = reminder(each.words) if each.words else ""
             record = compose.attachment(each.body, words=words, role=each.role, beside=each.beside)
             self.recorder.write(record)
             if words:
@@ -173,22 +172,41 @@ class Conversation:
         """Take down that no answer came; it is not sent."""
         self.recorder.write(self.recorder.compose.failure(words, status=status))
         # But it has a place: reminders go no further up than it.
-        self._said.append(Entry("assistant", [text_block(words)], error=True))
+        self._spoken.fail(words)
 
     def compact(self, summary: str, tail: Tail, *, trigger: str, tokens: int) -> None:
         """Let a summary stand for everything before, but for the tail, which is said again."""
         self.recorder.write(
             *self.recorder.compose.compaction(summary, trigger=trigger, tokens=tokens)
         )
-        self._entries = []
-        self._said = []
+        self._spoken = Spoken()
         self._open = {}
-        self._say("user", _blocks(summary))
+        self._say("user", blocks_in(summary))
         # Under new names: clients look for the results of a call in the whole file.
         names: dict[str, str] = {}
         for message in tail.messages:
-            blocks = [_renamed(block, names) for block in _blocks(message["content"])]
+            blocks = [_renamed(block, names) for block in blocks_in(message["content"])]
             self._again(message["role"], blocks, tail.model)
+
+    def trim(self, calls: Sequence[str], *, tokens: int, saved: int) -> None:
+        """Leave out what calls have printed, from now on; the file keeps it."""
+        told = {
+            "trigger": "auto",
+            "preTokens": tokens,
+            "tokensSaved": saved,
+            "compactedToolIds": list(calls),
+            "clearedAttachmentUUIDs": [],
+        }
+        self.recorder.write(
+            self.recorder.compose.note(
+                TRIM,
+                content="Context microcompacted",
+                isMeta=False,
+                level="info",
+                microcompactMetadata=told,
+            )
+        )
+        self._spoken.trim(frozenset(calls))
 
     def end_turn(self) -> None:
         """Say where the session stands."""
@@ -198,8 +216,7 @@ class Conversation:
         """Return it without the images that the API would refuse beside those shown before."""
         if isinstance(content, str) or not any(images_in(content)):
             return content
-        entries = (*self._entries, *self._said)
-        shown = [image for entry in entries for image in images_in(entry.blocks)]
+        shown = [image for each in self.messages() for image in images_in(each["content"])]
 
         def reason(image: Block) -> str:
             together = [*shown, image]
@@ -227,34 +244,7 @@ class Conversation:
 
     def _say(self, role: str, blocks: list[Block], kind: Origin = "message") -> None:
         self.uncounted += tokens_of(blocks)
-        if role == "user":
-            self._said.append(Entry(role, list(blocks), kind=kind))
-            return
-        self._entries += [*joined_users(self._said, STENO), Entry(role, list(blocks))]
-        self._said = []
-
-
-def text_of(content: str | list[Block]) -> str:
-    """Return the words of a message."""
-    if isinstance(content, str):
-        return content
-    return "\n".join(str(each.get("text", "")) for each in content if each.get("type") == "text")
-
-
-def _taken_apart(blocks: list[Block]) -> list[Entry]:
-    """Return a message of the user's as it was before its parts were joined, reminders first."""
-    reminders = 0
-    opening, closing = _REMINDER_ENDS
-    for block in blocks:
-        text = str(block.get("text", ""))
-        if not (text.startswith(opening) and text.rstrip("\n").endswith(closing.strip())):
-            break
-        reminders += 1
-    said = [
-        Entry("user", [text_block(str(block["text"]).rstrip("\n"))], kind="reminder")
-        for block in blocks[:reminders]
-    ]
-    return [*said, Entry("user", blocks[reminders:])] if blocks[reminders:] else said
+        self._spoken.say(role, blocks, kind)
 
 
 def _renamed(block: Block, names: dict[str, str]) -> Block:
@@ -264,7 +254,3 @@ def _renamed(block: Block, names: dict[str, str]) -> Block:
         return block
     old = str(block.get(key))
     return {**block, key: names.setdefault(old, f"toolu_{new_id().replace('-', '')[:24]}")}
-
-
-def _blocks(content: str | list[Block]) -> list[Block]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)

@@ -24,6 +24,7 @@ __all__ = [
     "ToolEnded",
     "ToolGrew",
     "ToolStarted",
+    "Trimmed",
     "Within",
 ]
 
@@ -109,6 +110,14 @@ class Compacted(msgspec.Struct, frozen=True):
     summary: str
 
 
+class Trimmed(msgspec.Struct, frozen=True):
+    """What old calls had printed was left out of the conversation; the file keeps it."""
+
+    before: int
+    after: int
+    calls: tuple[str, ...]
+
+
 class Noticed(msgspec.Struct, frozen=True):
     """Something the user should know: a hook's words, a stranger in the file, a broken server."""
 
@@ -155,6 +164,7 @@ Event: TypeAlias = (
     | ToolGrew
     | ToolEnded
     | Compacted
+    | Trimmed
     | Noticed
     | Interrupted
     | Ended

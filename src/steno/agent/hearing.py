@@ -28,12 +28,17 @@ class Hearing:
 
     async def listen(self, stream: AsyncGenerator[streamed.Event, None]) -> Response:
         """Return the whole response; broken off, the stream is closed at once."""
+        response: Response | None = None
         async with aclosing(stream):
+            # It is heard to its very end: only then can the next request use the connection.
             async for event in stream:
                 if isinstance(event, streamed.Ended):
-                    return event.response
-                self._hear(event)
-        raise ApiError("the model ended without an answer", kind="no_answer")
+                    response = event.response
+                else:
+                    self._hear(event)
+        if response is None:
+            raise ApiError("the model ended without an answer", kind="no_answer")
+        return response
 
     def kept(self) -> Response:
         """Return what was said so far and can stand alone: words, but no thought and no call."""

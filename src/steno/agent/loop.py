@@ -14,13 +14,14 @@ import msgspec
 from steno.agent import events
 from steno.agent.branch import git_branch
 from steno.agent.calls import Caller, grouped
-from steno.agent.conversation import Conversation, text_of
+from steno.agent.conversation import Conversation
 from steno.agent.events import Event, Reason
 from steno.agent.gates import Bounds, Gate, Kept, failure_name
 from steno.agent.hearing import Hearing
 from steno.agent.meter import Meter
 from steno.agent.said import Companion, Prompt, Said
 from steno.agent.sayable import sayable_response
+from steno.agent.sizes import text_of
 from steno.agent.thinking import may_think
 from steno.model import events as streamed
 from steno.model.wire import ApiError, Block, Request, Response, StreamCut
@@ -258,16 +259,16 @@ class Agent:
 
     def request(self) -> Request:
         """Return the next request: its beginning is the same every time, byte for byte."""
-        course, messages = self.course, self.talk.messages()
+        course = self.course
         choice = {"type": "tool", "name": self._forced} if self._forced else None
         return Request(
             model=course.model,
             max_tokens=course.max_tokens,
-            messages=_marked(messages),
+            messages=self.talk.wire(),
             system=list(course.system),
             tools=self.caller.tools.wire(),
             tool_choice=choice,
-            thinking=self._thinking(messages),
+            thinking=self._thinking(),
             output_config={"effort": course.effort} if course.effort else None,
         )
 
@@ -275,13 +276,14 @@ class Agent:
         """Let the next answer be a call of that tool, whatever else the model would like."""
         self._forced = tool
 
-    def _thinking(self, messages: list[dict[str, Any]]) -> dict[str, Any] | None:
+    def _thinking(self) -> dict[str, Any] | None:
         thinking = self.course.thinking
         # The API refuses both at once: a call that is forced leaves nothing to think about.
         if thinking is None or self._forced:
             return None
-        on_budget = thinking.get("type") == "enabled"
-        return None if on_budget and not may_think(messages, self._thought) else thinking
+        if thinking.get("type") != "enabled":
+            return thinking
+        return thinking if may_think(self.talk.messages(), self._thought) else None
 
     async def _answer(self) -> Response:
         """Return the next response, recorded; one that was cut off counts as far as it came."""
@@ -430,18 +432,6 @@ def _told(call: Block, outcome: Outcome) -> dict[str, Any]:
         "tool_use_id": call.get("id"),
         "tool_response": outcome.content,
     }
-
-
-def _marked(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Mark the end of what may be cached: the last block of the last message."""
-    if not messages or not messages[-1]["content"]:
-        return messages
-    last = messages[-1]
-    *before, block = last["content"]
-    if block.get("type") in ("thinking", "redacted_thinking"):
-        return messages
-    marked = {**block, "cache_control": {"type": "ephemeral"}}
-    return [*messages[:-1], {**last, "content": [*before, marked]}]
 
 
 def _calls(response: Response) -> list[Block]:

@@ -22,6 +22,7 @@ from steno.session.nodes import Node
 from steno.session.resume.clients import STENO
 from steno.session.resume.mend import INTERRUPTED
 from steno.session.resume.replay import resumed_chain, valid_messages
+from steno.session.resume.trims import TRIM
 from steno.session.transcript import Transcript, load
 from steno.store.read import FileSource
 from steno.tools.base import Outcome
@@ -166,9 +167,9 @@ def _at(transcript: Transcript, path: str, cwd: str, chain: list[Node]) -> Work:
 
 
 def _context(transcript: Transcript, chain: list[Node]) -> int:
-    """Return how much of the window a conversation takes; nothing is known behind a compaction."""
+    """Return how much of the window a conversation takes; 0 where room was made since it was told."""
     for node in reversed(chain):
-        if node.subtype == "compact_boundary":
+        if node.subtype in ("compact_boundary", TRIM):
             return 0
         if node.type == "assistant" and node.model and not node.model.startswith("<"):
             usage = transcript.record(node).usage

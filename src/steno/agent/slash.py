@@ -15,13 +15,13 @@ from steno.agent.accounts import context_of, cost_of
 from steno.agent.calls import Caller
 from steno.agent.commands import Command, Expanded, called, expand, find_command, invocation
 from steno.agent.compact import Compactor
-from steno.agent.conversation import text_of
 from steno.agent.events import Ended, Noticed, Reason
 from steno.agent.gates import Kept
 from steno.agent.lending import Lending
 from steno.agent.loop import Agent
 from steno.agent.recorder import new_id
 from steno.agent.said import Companion, Said, permissions
+from steno.agent.sizes import text_of
 from steno.agent.skills import Skill, open_skill
 from steno.model.wire import Block
 

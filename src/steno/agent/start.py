@@ -249,8 +249,7 @@ class _Making:
         agent.caller.keeping = self.points
         agent.meter.context = work.context
         around.notify = lambda words: agent.inbox.append((words, True))
-        compactor = Compactor(window=self.options.window, automatic=self.settings.auto_compact)
-        agent.fit = compactor
+        agent.fit = compactor = self._compactor()
         for words in (*self.notes, *self.guard.rules.problems):
             self.people.emit(Noticed(words, "warning"))
         return Started(
@@ -269,6 +268,9 @@ class _Making:
         )
 
     # Parts
+
+    def _compactor(self) -> Compactor:
+        return Compactor(window=self.options.window, automatic=self.settings.auto_compact)
 
     def _agent(
         self,
@@ -406,6 +408,7 @@ class _Making:
             self.options.limits, requests=definition.max_turns or None
         )
         inner.notify = lambda words: agent.inbox.append((words, True))
+        agent.fit = self._compactor()
         return agent
 
     def _tools_for(self, definition: Definition, depth: int) -> Toolbox:

@@ -50,6 +50,8 @@ def _notice(event: Event, columns: int) -> Iterator[Line]:
             said = words
         case events.Compacted(_, before, after, _):
             said = f"compacted: {before:,} → {after:,} tokens"
+        case events.Trimmed(before, after, calls):
+            said = f"left out the output of {len(calls)} calls: {before:,} → {after:,} tokens"
         case _:
             return
     yield [("  ! ", "yellow"), one_line(said, columns - _INDENT)]

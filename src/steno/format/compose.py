@@ -107,8 +107,9 @@ class Composer:
             block["is_error"] = True
         extra: dict[str, Any] = {} if detail is None else {"toolUseResult": detail}
         extra.update(more)
-        if call_id in self._calls:
-            extra["sourceToolAssistantUUID"] = self._calls[call_id]
+        source = self._calls.pop(call_id, None)
+        if source is not None:
+            extra["sourceToolAssistantUUID"] = source
         return self._link("user", message={"role": "user", "content": [block]}, **extra)
 
     def compaction(self, summary: str, *, trigger: str, tokens: int) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """What goes over the wire to a Messages API, and what comes back of one response."""
 
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -19,7 +20,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     model: str
     max_tokens: int
-    messages: list[Message]
+    messages: Sequence[Message | msgspec.Raw]
+    """As values, or as the bytes they were sent as before."""
     system: list[Block] = []
     tools: list[Block] = []
     tool_choice: dict[str, Any] | None = None

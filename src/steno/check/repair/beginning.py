@@ -6,7 +6,7 @@ from steno.check.repair.edits import Drafts, new_uuid
 from steno.check.repair.records import envelope_of
 from steno.session.resume.clients import Client
 from steno.session.resume.replay import as_resumed
-from steno.session.resume.rules import BEGINNING
+from steno.session.resume.valid import BEGINNING
 
 __all__ = ["mend_beginning"]
 

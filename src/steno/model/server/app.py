@@ -35,6 +35,8 @@ class Server:
         self._desk = Desk(mind, self.settings)
         self._tasks: set[asyncio.Task[None]] = set()
         self._listener: asyncio.Server | None = None
+        self.connections = 0
+        """How many were made to it so far."""
         self._faults: list[BaseException] = []
 
     @property
@@ -86,6 +88,7 @@ class Server:
         channel = Channel(reader, writer, self.settings.most)
         task = asyncio.get_running_loop().create_task(self._serve(channel))
         self._tasks.add(task)
+        self.connections += 1
         task.add_done_callback(self._ended)
         # One that is ended before it began has closed nothing.
         task.add_done_callback(lambda _task: writer.close())

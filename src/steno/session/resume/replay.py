@@ -9,8 +9,9 @@ from steno.session.resume.entries import Blocks, Entry, entries_of, text_block
 from steno.session.resume.gather import gather
 from steno.session.resume.leaf import choose_leaf
 from steno.session.resume.mend import mend
-from steno.session.resume.rules import make_valid
 from steno.session.resume.segments import since_compaction
+from steno.session.resume.trims import trims_of
+from steno.session.resume.valid import make_valid
 from steno.session.resume.walk import Loaded, take_in, walk
 from steno.session.transcript import Transcript
 
@@ -43,8 +44,13 @@ def as_resumed(
     they are those up to that record, wherever the client itself would go on from.
     """
     chain = resumed_chain(transcript, client, leaf=leaf)
-    if chain is None:
-        return None
+    return None if chain is None else _sent(transcript, chain, client, prompt)
+
+
+def _sent(
+    transcript: Transcript, chain: list[Node], client: Client, prompt: str | None = None
+) -> list[ApiMessage]:
+    """Return what a client sends of the records it goes by."""
     entries = mend(_place_reminders(entries_of(transcript, chain, client)), client)
     if prompt is not None:
         entries.append(Entry("user", [text_block(prompt)], kind="synthetic"))
@@ -76,9 +82,11 @@ def _content(entry: Entry) -> Any:
 def valid_messages(transcript: Transcript, leaf: Node | None = None) -> list[ApiMessage]:
     """Return the conversation as messages the API accepts, as much of it as can be sent.
 
-    With `leaf` it is the one up to that record.
+    With `leaf` it is the one up to that record. Of calls whose output was left out to save room,
+    it stays left out.
     """
-    return make_valid(as_resumed(transcript, STENO, leaf=leaf) or [])
+    chain = resumed_chain(transcript, STENO, leaf=leaf) or []
+    return make_valid(_sent(transcript, chain, STENO), trims_of(transcript, chain))
 
 
 def _gives_up(loaded: Loaded, chain: list[Node], client: Client) -> bool:

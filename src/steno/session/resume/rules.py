@@ -1,34 +1,25 @@
 """The rules of the Messages API: which breaches a conversation holds, and how to mend them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
 from steno.format.loose import loose
 from steno.format.values import as_list, as_object
-from steno.session.resume.images import (
-    MANY_IMAGES,
-    MAX_SIDE_OF_MANY,
-    decoded_size,
-    image_flaw,
-)
+from steno.session.resume.images import decoded_size, image_flaw
 
 __all__ = [
-    "BEGINNING",
     "KNOWN_BLOCKS",
     "NOTHING",
     "NO_IMAGE",
     "Breach",
     "block_flaw",
+    "blocks_of",
     "breaches",
     "fixed_block",
-    "flaw_among_many",
-    "images_in",
     "is_blank",
-    "make_valid",
     "result_flaws",
-    "without_images",
 ]
 
 _INSIDE: Final = frozenset(("text", "image", "document", "search_result", "tool_reference"))
@@ -58,10 +49,8 @@ _BLOCKS: Final = {
 }
 KNOWN_BLOCKS: Final = _INSIDE.union(*_BLOCKS.values())
 """Every kind of block the API knows, wherever it may stand."""
-_OWN_CALLS: Final = frozenset(("server_tool_use", "mcp_tool_use"))
-"""Calls that the server itself makes: their results stand beside them."""
-BEGINNING: Final = "(the beginning of this conversation is missing)"
 NOTHING: Final = "(no content)"
+"""What stands in a message of which nothing else is left."""
 _CALL: Final = "id, name or input"
 NO_IMAGE: Final = "[image left out: {}]"
 _NO_DOCUMENT: Final = "[document left out: {}]"
@@ -87,7 +76,7 @@ def breaches(messages: list[_Message]) -> list[Breach]:
     calls_before: list[str] = []
     seen_calls: set[str] = set()
     for place, message in enumerate(messages):
-        role, blocks = message.get("role"), _blocks(message)
+        role, blocks = message.get("role"), blocks_of(message)
         found.extend(_shape(place, role, blocks))
         results = [block for block in blocks if block.get("type") == "tool_result"]
         found.extend(_pairing(place, calls_before, blocks, results))
@@ -219,105 +208,6 @@ def _pairing(
         yield Breach("tool_result.first", place, None, "results must come before other blocks")
 
 
-def make_valid(messages: list[_Message]) -> list[_Message]:
-    """Return the messages without what the API would refuse in them; pairing must be right."""
-    mended: list[_Message] = []
-    seen: set[str] = set()
-    renamed: dict[str, str] = {}
-    for place, message in enumerate(messages):
-        role = str(message.get("role"))
-        if role == "assistant":
-            renamed = _new_names(message, seen)
-        blocks = [_renamed(block, renamed) for block in _blocks(message)]
-        fixed = [good for block in blocks if (good := fixed_block(block, role)) is not None]
-        # At the very end, a server that paused goes on with its call.
-        if role == "assistant" and place < len(messages) - 1:
-            fixed = _served(fixed)
-        if not mended and role != "user":
-            mended.append({"role": "user", "content": [{"type": "text", "text": BEGINNING}]})
-        mended.append({"role": role, "content": fixed or [{"type": "text", "text": NOTHING}]})
-    return _not_too_many(mended)
-
-
-def images_in(blocks: list[_Block]) -> Iterator[_Block]:
-    """Yield the images among blocks and inside of results."""
-    for block in blocks:
-        if block.get("type") == "image":
-            yield block
-        elif block.get("type") == "tool_result":
-            inner = [as_object(item) or {} for item in as_list(block.get("content")) or ()]
-            yield from (item for item in inner if item.get("type") == "image")
-
-
-def without_images(blocks: list[_Block], wanted: Callable[[_Block], str]) -> list[_Block]:
-    """Return blocks with words in place of each image for which there is a reason."""
-
-    def told(block: _Block) -> _Block:
-        if block.get("type") == "image" and (reason := wanted(block)):
-            return {"type": "text", "text": NO_IMAGE.format(reason)}
-        content = as_list(block.get("content")) if block.get("type") == "tool_result" else None
-        if content is None:
-            return block
-        return {**block, "content": [told(as_object(item) or {}) for item in content]}
-
-    return [told(block) for block in blocks]
-
-
-def _not_too_many(messages: list[_Message]) -> list[_Message]:
-    """Return messages without the large images that the API takes only where there are few."""
-    images = [block for each in messages for block in images_in(each["content"])]
-    if len(images) <= MANY_IMAGES or not any(map(flaw_among_many, images)):
-        return messages
-    return [
-        {**each, "content": without_images(each["content"], flaw_among_many)} for each in messages
-    ]
-
-
-def flaw_among_many(block: _Block) -> str:
-    """Return why the API would refuse an image among many others, or nothing."""
-    side = image_flaw(block.get("source"))[1]
-    if side <= MAX_SIDE_OF_MANY:
-        return ""
-    return f"{side:,} pixels a side, {MAX_SIDE_OF_MANY:,} allowed among more than {MANY_IMAGES}"
-
-
-def _served(blocks: list[_Block]) -> list[_Block]:
-    """Return blocks without calls of the server's own tools that lack a result, and the reverse."""
-    calls = {str(each.get("id")) for each in blocks if _kind(each) in _OWN_CALLS}
-    results = {str(each.get("tool_use_id")) for each in blocks if _is_own_result(each)}
-    return [
-        each
-        for each in blocks
-        if not (_kind(each) in _OWN_CALLS and str(each.get("id")) not in results)
-        and not (_is_own_result(each) and str(each.get("tool_use_id")) not in calls)
-    ]
-
-
-def _is_own_result(block: _Block) -> bool:
-    return _kind(block).endswith("_tool_result")
-
-
-def _new_names(message: _Message, seen: set[str]) -> dict[str, str]:
-    """Return new ids for calls whose id an earlier message has used; ids must be unique."""
-    renamed: dict[str, str] = {}
-    for block in _blocks(message):
-        if block.get("type") != "tool_use":
-            continue
-        name = new = str(block.get("id"))
-        while new in seen:
-            new = f"{new}-again"
-        if new != name:
-            renamed[name] = new
-        seen.add(new)
-    return renamed
-
-
-def _renamed(block: _Block, renamed: dict[str, str]) -> _Block:
-    key = {"tool_use": "id", "tool_result": "tool_use_id"}.get(str(block.get("type")), "")
-    new = renamed.get(str(block.get(key))) if key else None
-    return {**block, key: new} if new else block
-
-
 def fixed_block(block: _Block, role: str) -> _Block | None:
     """Return a block that can be sent in place of `block`, None to leave it out."""
     kind = _kind(block)
@@ -401,7 +291,8 @@ def _fixed_inside(block: _Block) -> _Block | None:
     return fixed_block(block, "user") if _kind(block) in _BLOCKS["user"] else block
 
 
-def _blocks(message: _Message) -> list[_Block]:
+def blocks_of(message: _Message) -> list[_Block]:
+    """Return the blocks of a message; words alone are one block."""
     content = message.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]

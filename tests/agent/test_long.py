@@ -1,0 +1,192 @@
+"""Sessions of hours: a turn costs what is new in it, and what is kept in memory does not grow."""
+
+import asyncio
+import gc
+import sys
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, cast
+
+import msgspec
+import pytest
+from tests.agent.stage import Stage
+
+from steno.agent import events, spoken
+from steno.agent.compact import Compactor
+from steno.agent.loop import Agent, Model
+from steno.agent.sessions import go_on, new
+from steno.agent.start import Options, People, start
+from steno.model.events import Event
+from steno.model.server.minds import tool
+from steno.model.server.script import Script
+from steno.model.wire import Request
+from steno.session.resume import valid
+
+TURNS = 300
+
+
+def looking(folder: Path, **settings: Any) -> Stage:
+    script = Script().on("Summarize", "In short.").on("Write one", "In short.")
+    script.on("look", tool("Look", what="word " * 20)).then("Done.")
+    return Stage(folder, script, keep=1, **settings)
+
+
+class Counted:
+    """Counts the calls of a function, and is that function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.calls = 0
+
+    def __call__(self, *given: Any) -> Any:
+        self.calls += 1
+        return self.function(*given)
+
+
+class Watched:
+    """A model that counts what of a request is not yet bytes."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.fresh: set[int] = set()
+
+    def stream(self, request: Request) -> AsyncGenerator[Event, None]:
+        self.fresh.add(sum(not isinstance(each, msgspec.Raw) for each in request.messages))
+        return self.model.stream(request)
+
+
+def test_a_turn_proves_and_encodes_what_is_new_however_long_the_session_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proving, encoding = Counted(valid.fixed_block), Counted(spoken.message_bytes)
+    monkeypatch.setattr(valid, "fixed_block", proving)
+    monkeypatch.setattr(spoken, "message_bytes", encoding)
+    stage = looking(tmp_path, strict=False)
+    taken: list[tuple[int, int]] = []
+
+    async def act(agent: Agent) -> set[int]:
+        agent.model = watched = Watched(agent.model)
+        for number in range(TURNS):
+            before = proving.calls, encoding.calls
+            await agent.turn(f"look {number}")
+            taken.append((proving.calls - before[0], encoding.calls - before[1]))
+        return watched.fresh
+
+    # Of each request only the last message is put together anew.
+    assert stage.play(act) == {1}
+    assert len(stage.talk.messages()) == 4 * TURNS
+    # Of each turn: four messages are settled, and two are looked at as they are sent.
+    assert set(taken[1:]) == {(6, 4)}
+
+
+def test_what_is_kept_does_not_grow_with_the_turns(tmp_path: Path) -> None:
+    stage = looking(tmp_path)
+    stage.fit = Compactor(window=6_000)
+    sizes: list[int] = []
+
+    async def act(agent: Agent) -> None:
+        agent.caller.emit = lambda _event: None
+        for number in range(TURNS):
+            await agent.turn(f"look {number}")
+            if number >= TURNS // 3 and number % 2:
+                sizes.append(kept_by(agent.talk, agent.meter, agent.inbox, agent.caller.around))
+
+    stage.play(act)
+    half = len(sizes) // 2
+    assert stage.data.count(b'"compact_boundary"') > 5
+    assert max(sizes[half:]) <= max(sizes[:half]) * 1.02
+    stage.check()
+
+
+def kept_by(*holders: object) -> int:
+    """Return the bytes of everything that hangs on some objects."""
+    seen: dict[int, object] = {}
+    waiting = list(holders)
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen or isinstance(each, type | ModuleType | FunctionType):
+            continue
+        seen[id(each)] = each
+        waiting += gc.get_referents(each)
+    return sum(map(size_of, seen.values()))
+
+
+def size_of(value: object) -> int:
+    # Python does not know how long what another language keeps is.
+    return len(memoryview(value)) if isinstance(value, msgspec.Raw) else sys.getsizeof(value)
+
+
+def test_all_requests_of_a_session_use_one_connection(tmp_path: Path) -> None:
+    stage = looking(tmp_path)
+    stage.say("look here", "look there", "look again")
+    assert stage.server.connections == 1
+    stage.check()
+
+
+def digging(stage: Stage, calls: int) -> Options:
+    """Let the model read a long file many times over, wherever it is asked to dig."""
+    file = Path(stage.cwd) / "long.txt"
+    file.write_text("One more line of it.\n" * 400)
+    step = tool("Read", file_path=str(file))
+    script = cast("Script", stage.mind)
+    script.on("dig", step)
+    for _ in range(calls - 1):
+        script.then(step)
+    script.then("Found.")
+    return Options(
+        cwd=stage.cwd,
+        config=stage.config,
+        env={"HOME": stage.cwd},
+        window=60_000,
+        max_tokens=1_000,
+        mode="default",
+    )
+
+
+def started(stage: Stage, options: Options, prompt: str) -> events.Ended:
+    """Say something to an agent that has all that surrounds it."""
+
+    async def together() -> events.Ended:
+        assert stage.work is not None
+        async with stage.server, stage.api() as api:
+            people = People(emit=stage.events.append)
+            one = start(options, stage.work, api, people, lambda _model, _usage: 0)
+            ended = await one.agent.turn(prompt)
+            await one.close()
+            return ended
+
+    return asyncio.run(together())
+
+
+def test_the_window_of_a_sub_agent_is_made_room_in_as_well(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, Script().on("Summarize", "In short."))
+    options = digging(stage, 30)
+    ask = tool("Agent", description="a task", prompt="dig", subagent_type="general-purpose")
+    cast("Script", stage.mind).on("go", ask).then("Done.")
+    stage.work = new(stage.config, stage.cwd)
+    assert started(stage, options, "go").text == "Done."
+    (file,) = (Path(stage.talk.recorder.folder) / "subagents").glob("*.jsonl")
+    assert b'"microcompact_boundary"' in file.read_bytes()
+    assert b'"microcompact_boundary"' not in stage.data
+    stage.check()
+
+
+def test_a_session_that_goes_on_knows_how_full_its_window_is(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, Script().on("Summarize", "In short.").otherwise("Yes."))
+    options = digging(stage, 16)
+    options.settings = '{"autoCompactEnabled": false}'
+    stage.work = new(stage.config, stage.cwd)
+    started(stage, options, "dig")
+    before = len(stage.server.requests[-1].body["messages"])
+    assert b'"microcompact_boundary"' not in stage.data
+    options.settings = ""
+    stage.work = go_on(stage.path, stage.cwd)
+    assert stage.work.context > 40_000
+    assert stage.talk.tokens > 30_000
+    started(stage, options, "And now?")
+    # Room is made before the first request, which would be too long otherwise.
+    first = stage.server.requests[-1].body["messages"]
+    assert len(first) > before
+    assert "was left out to save room" in str(first)
+    stage.check()

@@ -1,0 +1,167 @@
+"""What is proven bit by bit is what would be proven all at once, and has the same bytes."""
+
+from itertools import chain
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from steno.agent.sizes import estimate
+from steno.agent.spoken import Spoken
+from steno.model.bodies import body_of
+from steno.model.wire import Request
+from steno.session.resume.clients import STENO
+from steno.session.resume.entries import Entry
+from steno.session.resume.replay import joined_users
+from steno.session.resume.rules import NOTHING, fixed_block
+from steno.session.resume.trims import trimmed
+from steno.session.resume.valid import BEGINNING
+
+NAMES = st.sampled_from(["toolu_1", "toolu_2", "toolu_1-again", "", 7])
+WORDS = st.sampled_from(["", " ", "word", "größe", "half \ud800 a pair", "word " * 100])
+INNER = st.one_of(
+    WORDS,
+    st.none(),
+    st.lists(
+        st.one_of(
+            st.fixed_dictionaries({"type": st.just("text"), "text": WORDS}),
+            st.just({"type": "image", "source": {"type": "base64", "data": "?"}}),
+        ),
+        max_size=2,
+    ),
+)
+BLOCKS = st.one_of(
+    st.fixed_dictionaries({"type": st.just("text"), "text": WORDS}),
+    st.fixed_dictionaries(
+        {
+            "type": st.just("tool_use"),
+            "id": NAMES,
+            "name": WORDS,
+            "input": st.sampled_from([{}, {"a": 1.5}, None, "{"]),
+        }
+    ),
+    st.fixed_dictionaries({"type": st.just("tool_result"), "tool_use_id": NAMES, "content": INNER}),
+    st.just({"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}),
+    st.fixed_dictionaries({"type": st.just("thinking"), "thinking": WORDS, "signature": WORDS}),
+    st.fixed_dictionaries({"type": st.sampled_from(["odd", "image", "document"])}),
+)
+SAID = st.tuples(st.sampled_from(["user", "assistant"]), st.lists(BLOCKS, max_size=3))
+CALL = {"type": "tool_use", "id": "toolu_1", "name": "Look", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "word " * 100}
+REMINDED = ("user", [{"type": "text", "text": "Mind."}], "reminder")
+EXCHANGE = [("assistant", [CALL]), ("user", [RESULT])]
+ACTS = st.lists(
+    st.one_of(
+        SAID.map(lambda one: [one]),
+        st.sampled_from([["send"], ["trim"], ["fail"], EXCHANGE, [REMINDED]]),
+    ),
+    max_size=14,
+)
+
+
+def proven(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Prove a whole conversation at once, told in the plainest way."""
+    found: list[dict[str, Any]] = []
+    used: list[str] = []
+    renamed: dict[str, str] = {}
+    for message in messages:
+        role, blocks = message["role"], [dict(block) for block in message["content"]]
+        if not found and role != "user":
+            found.append({"role": "user", "content": [{"type": "text", "text": BEGINNING}]})
+        if role == "assistant":
+            renamed = new_names(blocks, used)
+        for block in blocks:
+            for kind, key in (("tool_use", "id"), ("tool_result", "tool_use_id")):
+                if block["type"] == kind and str(block[key]) in renamed:
+                    block[key] = renamed[str(block[key])]
+        good = [fixed for block in blocks if (fixed := fixed_block(block, role)) is not None]
+        if role == "assistant" and message is not messages[-1]:
+            good = [block for block in good if block["type"] != "server_tool_use"]
+        found.append({"role": role, "content": good or [{"type": "text", "text": NOTHING}]})
+    return found
+
+
+def new_names(blocks: list[dict[str, Any]], used: list[str]) -> dict[str, str]:
+    renamed: dict[str, str] = {}
+    for call in [block for block in blocks if block["type"] == "tool_use"]:
+        name = str(call["id"])
+        while name in used:
+            name += "-again"
+        used.append(name)
+        if name != str(call["id"]):
+            renamed[str(call["id"])] = name
+    return renamed
+
+
+class Whole:
+    """The same conversation, put together from the beginning every time."""
+
+    def __init__(self, begun: list[dict[str, Any]]) -> None:
+        self.settled = [Entry(each["role"], list(each["content"])) for each in begun]
+        self.since: list[Entry] = []
+        if self.settled and self.settled[-1].role == "user":
+            self.since.append(self.settled.pop())
+        self.trims: list[tuple[int, frozenset[Any]]] = []
+
+    def say(self, role: str, blocks: list[dict[str, Any]], kind: Any = "message") -> None:
+        if not blocks:
+            return
+        if role == "user":
+            self.since.append(Entry(role, list(blocks), kind=kind))
+            return
+        self.settled += [*joined_users(self.since, STENO), Entry(role, list(blocks))]
+        self.since = []
+
+    def fail(self, words: str) -> None:
+        self.since.append(Entry("assistant", [{"type": "text", "text": words}], error=True))
+
+    def messages(self) -> list[dict[str, Any]]:
+        entries = [*self.settled, *joined_users(self.since, STENO)]
+        found = proven(
+            [{"role": each.role, "content": each.blocks} for each in entries if each.blocks]
+        )
+        for upto, calls in self.trims:
+            found[:upto] = [trimmed(message, calls) for message in found[:upto]]
+        return found
+
+
+def results_in(messages: Any) -> frozenset[Any]:
+    blocks = (block for message in messages for block in message["content"])
+    return frozenset(b.get("tool_use_id") for b in blocks if b.get("type") == "tool_result")
+
+
+@settings(max_examples=300)
+@given(ACTS, st.lists(SAID, max_size=3))
+def test_bit_by_bit_or_at_once_the_request_is_the_same(
+    acts: list[list[Any]], before: list[tuple[str, list[dict[str, Any]]]]
+) -> None:
+    begun = proven([{"role": role, "content": blocks} for role, blocks in before])
+    spoken, whole = Spoken(begun), Whole(begun)
+    for act in chain.from_iterable(acts):
+        if act == "trim":
+            calls = results_in(spoken.settled)
+            whole.trims.append((len(spoken.settled), calls))
+            spoken.trim(calls)
+        elif act == "send":
+            same(spoken, whole.messages())
+        elif act == "fail":
+            spoken.fail("It broke.")
+            whole.fail("It broke.")
+        else:
+            whole.say(*act)
+            spoken.say(*act)
+    same(spoken, whole.messages())
+
+
+def same(spoken: Spoken, wanted: list[dict[str, Any]]) -> None:
+    assert spoken.messages() == wanted
+    assert spoken.tokens == estimate(wanted)
+    if wanted and wanted[-1]["content"][-1]["type"] != "thinking":
+        *blocks, last = wanted[-1]["content"]
+        marked = {**last, "cache_control": {"type": "ephemeral"}}
+        wanted = [*wanted[:-1], {**wanted[-1], "content": [*blocks, marked]}]
+    assert body_of(asking(spoken.wire())) == body_of(asking(wanted))
+
+
+def asking(messages: Any) -> Request:
+    return Request(model="m", max_tokens=1, messages=messages, system=[{"text": "\udfff"}])
