@@ -49,6 +49,11 @@ PAGES: Final = (
     ("/s/{key}/a/{agent}/record/{offset}", "records:record"),
     ("/s/{key}/image/{place}", "image:image"),
     ("/s/{key}/a/{agent}/image/{place}", "image:image"),
+    ("/usage", "usage:usage"),
+    ("/usage/lines", "usage_lines:lines"),
+    ("/usage/calls", "usage_lines:calls"),
+    ("/usage/sessions", "usage_lines:sessions"),
+    ("/usage/table.csv", "usage:table"),
     ("/static/{mark}/{name}", "static:static"),
 )
 """Every address, and who answers: a module of `pages/` and a function in it."""

@@ -17,6 +17,7 @@ from steno.report.price_file import chosen_prices
 from steno.report.prices import Prices
 from steno.session.session import Session
 from steno.store import clock
+from steno.web.kept import Kept
 from steno.web.news import News
 from steno.web.shelf import Shelf
 
@@ -90,6 +91,7 @@ class House:
         self.news = News()
         self.state = State()
         self.glances = Glances()
+        self.kept = Kept()
 
     @contextmanager
     def index(self) -> Generator[Index]:
