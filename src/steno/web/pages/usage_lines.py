@@ -143,6 +143,7 @@ def calls(house: House, request: Request) -> Response:
         chips=chips,
         total=total,
         failed=failed,
+        about=any(each.path for each in found),
         shown=[_call(each, spots.get(each.file)) for each in found],
         only_failed=links().usage_calls(**{**_query(given), "failed": "1"}),
         leaf=_leaf("usage_calls", given, number, _CALLS, total),

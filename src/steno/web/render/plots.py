@@ -25,6 +25,8 @@ _CENTS: Final = 2
 _DIGITS: Final = 6
 _FLOORS: Final = (0.0, 0.5, 0.9)
 """Where an axis of shares may begin."""
+_WIDEST: Final = 64
+"""No bar needs to be wider."""
 _FEW: Final = 2
 """Points that no line would show."""
 _LABEL: Final = 52
@@ -266,7 +268,7 @@ def bars(marks: Sequence[Pile], label: str, width: float = 580, height: float = 
     tall = height - bottom - top
     most = max((mark.marks[0].value or 0 for mark in marks), default=0) or 1
     slot = width / max(1, len(marks))
-    gap = min(12.0, slot * 0.2)
+    gap = max(slot - _WIDEST, min(12.0, slot * 0.2))
     body = [_level("axis", top + tall, 0, width)]
     for place, mark in enumerate(marks):
         value = mark.marks[0].value or 0

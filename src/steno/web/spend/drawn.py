@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from steno.report import words
 from steno.report.usage.overview import Split, Stack, Step
-from steno.report.usage.totals import Line, Report
+from steno.report.usage.totals import Figures, Line, Report
 from steno.web.paint import links, money
 from steno.web.render import plots
 from steno.web.spend.asked import Asked, Days, said
@@ -52,7 +52,7 @@ class Year(msgspec.Struct, frozen=True):
     cost: int
     active: int
     most: int
-    months: list[tuple[str, str, int, int]]
+    months: list[tuple[str, str, str, int]]
     """Their names, what is behind them, what they cost, and on how many days."""
 
 
@@ -99,7 +99,7 @@ def year_of(costs: dict[str, Line], last: date) -> Year:
     shown = {day: costs[day.isoformat()] for day in days if day.isoformat() in costs}
     ranked = sorted(line.cost for line in shown.values() if line.cost > 0)
     squares: list[plots.Day] = []
-    months: dict[str, list[tuple[date, int]]] = {}
+    months: dict[str, list[tuple[date, Line]]] = {}
     for day in days:
         line = shown.get(day)
         if line is None:
@@ -110,13 +110,25 @@ def year_of(costs: dict[str, Line], last: date) -> Year:
         level = -(-below * _LEVELS // len(ranked)) if line.cost > 0 else 1
         title = f"{day:%a} {said(day)}: {amount(line.cost, line.figures)}"
         squares.append(plots.Day(day, level, title, _lines(Days(day, day))))
-        months.setdefault(f"{day:%B} {day.year}", []).append((day, line.cost))
+        months.setdefault(f"{day:%B} {day.year}", []).append((day, line))
     chart = plots.heat(squares, f"Cost by day, {said(first, year=True)} to {said(last, year=True)}")
     table = [
-        (name, _lines(_month(some[0][0])), sum(cost for _, cost in some), len(some))
+        (
+            name,
+            _lines(days_of_period(some[0][0].isoformat()[:7], "month", first, last)),
+            _sum([line for _, line in some]),
+            len(some),
+        )
         for name, some in reversed(months.items())
     ]
     return Year(chart, sum(ranked), len(shown), max(ranked, default=0), table)
+
+
+def _sum(lines: Sequence[Line]) -> str:
+    figures = Figures(unpriced={})
+    for line in lines:
+        figures.add(line.figures)
+    return amount(sum(line.cost for line in lines), figures)
 
 
 def _month(day: date) -> Days:
