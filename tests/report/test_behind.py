@@ -1,5 +1,6 @@
 """What is behind a figure, some responses at a time, and the reports of an overview."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from steno.report.usage.explain import explain_index
 from steno.report.usage.indexed import count_index
 from steno.report.usage.overview import (
     daily_of,
+    kinds_of,
     parts_of,
     projected,
     reports_of,
@@ -170,7 +172,11 @@ def test_tools_have_their_middle_and_what_nearly_all_stay_below(tmp_path: Path) 
         call["message"]["content"] = [block]
         result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": "x"}
         result |= {"is_error": number < 3}
-        told = {"type": "user", "uuid": f"u{number}", "sessionId": SESSION.format(1)}
+        told: dict[str, Any] = {
+            "type": "user",
+            "uuid": f"u{number}",
+            "sessionId": SESSION.format(1),
+        }
         told["timestamp"] = f"2026-11-14T10:{number + 1:02}:{number:02}.000Z"
         told["message"] = {"role": "user", "content": [result]}
         lines += [call, told]
@@ -181,3 +187,19 @@ def test_tools_have_their_middle_and_what_nearly_all_stay_below(tmp_path: Path) 
         assert tools_in(index.connection, Wanted(since=_NOON + 30 * _DAY)) == []
     assert (tool.name, tool.calls, tool.failed) == ("Bash", 20, 3)
     assert (tool.median, tool.high) == (630.0, 19 * 60.0)
+
+
+def test_the_kind_of_a_sub_agent_is_known_however_late_its_result_is_read(tmp_path: Path) -> None:
+    call = answer("msg_1")
+    asked = {"subagent_type": "Wise"}
+    call["message"]["content"] = [{"type": "tool_use", "id": "t1", "name": "Task", "input": asked}]
+    path = write(path_of(tmp_path, 1), call)
+    with open_index(str(tmp_path)) as index:
+        assert kinds_of(index.connection) == {}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "done"}
+    told: dict[str, Any] = {"type": "user", "uuid": "u", "sessionId": SESSION.format(1)}
+    told |= {"toolUseResult": {"agentId": "abcdef1"}, "message": {"content": [result]}}
+    with path.open("ab") as file:
+        file.write(json.dumps(told).encode() + b"\n")
+    with open_index(str(tmp_path)) as index:
+        assert kinds_of(index.connection) == {"abcdef1": "Wise"}

@@ -64,7 +64,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[Explorer
     call = _line(101, sessionId=SESSION.format(6))
     call["message"]["content"] = [task]
     result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "done"}
-    told = {"type": "user", "uuid": "u", "timestamp": _when(101).replace(":30:00", ":30:07")}
+    told: dict[str, Any] = {"type": "user", "uuid": "u"}
+    told |= {"timestamp": _when(101).replace(":30:00", ":30:07")}
     told |= {"sessionId": SESSION.format(6), "toolUseResult": {"agentId": "abcdef1"}}
     told["message"] = {"role": "user", "content": [result]}
     write(path_of(root, 6), call, told)

@@ -40,6 +40,8 @@ _CENT: Final = 10_000
 _FIVE_HOURS: Final = 5 * 3_600_000
 _HOUR: Final = 3_600_000
 _TEN: Final = 10_000_000
+_LEAST_BINS: Final = 6
+"""A scale, even where all cost the same."""
 _EDGES: Final = tuple(
     _CENT * cents for cents in (1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000)
 )
@@ -260,7 +262,9 @@ def bins_of(costs: Sequence[int], query: dict[str, str]) -> list[Bin]:
     if not some:
         return []
     made: list[Bin] = []
-    for place in range(some[0], some[-1] + 1):
+    first = max(0, min(some[0], some[-1] + 1 - _LEAST_BINS))
+    last = min(len(edges), max(some[-1] + 1, first + _LEAST_BINS))
+    for place in range(first, last):
         least = edges[place]
         most = edges[place + 1] if place + 1 < len(edges) else None
         limits = {"least": str(least), "most": "" if most is None else str(most)}
