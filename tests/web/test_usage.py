@@ -262,6 +262,13 @@ def test_a_line_leads_to_its_place_in_the_session_and_to_the_record(
     assert f"/s/{SESSION.format(6)}/record/0" in text
 
 
+def test_every_line_that_is_listed_can_be_opened(demo: Explorer) -> None:
+    text = demo.get("/usage/lines").text
+    ways = {unescape(href) for href in re.findall(r'href="(/s/[^"]*)"', text)}
+    assert len(ways) > 50
+    assert {way: demo.get(way).status for way in sorted(ways)} == dict.fromkeys(sorted(ways), 200)
+
+
 def test_a_copy_says_that_it_does_not_count_and_why(corpus: tuple[Explorer, Path]) -> None:
     of, _ = corpus
     text = of.get("/usage/lines?" + urlencode({"session": SESSION.format(1), "page": 2})).text
