@@ -16,6 +16,7 @@ from steno.report.files.texts import (
     Lines,
     changed_lines,
     fits,
+    normal,
     patched,
     replaced,
     same,
@@ -58,6 +59,8 @@ class _Machine:
         self._lines: Lines | None = None
         self._gone = False
         """Whether there was no such file."""
+        self._names: dict[str, str] = {}
+        """The last version with each text."""
         self._ran: list[int] = []
         """The commands since it was last known for sure."""
 
@@ -108,10 +111,7 @@ class _Machine:
 
     def _outside(self, touch: Touch, text: str) -> None:
         added, removed = (0, 0) if self._text is None else changed_lines(self._text, text)
-        back = next(
-            (each.name for each in reversed(self.versions) if each.text and same(each.text, text)),
-            "",
-        )
+        back = self._names.get(normal(text), "") if text else ""
         note = _RAN if self._ran else _FOUND
         self._add(
             touch,
@@ -262,6 +262,8 @@ class _Machine:
             if self._lines is not None and more["text"] is None:
                 more["pieces"] = self._lines.pieces()
                 more["total"] = self._lines.total
+        if more.get("text"):
+            self._names[normal(more["text"])] = name
         self.versions.append(
             Version(
                 name=name,

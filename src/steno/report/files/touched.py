@@ -18,6 +18,7 @@ __all__ = [
     "Project",
     "Sort",
     "Touched",
+    "in_order",
     "paths",
     "project_of",
     "projects",
@@ -83,9 +84,9 @@ def touched(
     """Return the files that were touched, in the order that is wanted."""
     chosen = choice or Choice()
     if limit is None:
-        return _sorted(_counted(connection, chosen, None), chosen.sort)
+        return in_order(_counted(connection, chosen, None), chosen.sort)
     best = _latest(connection, limit) if chosen == Choice() else _best(connection, chosen, limit)
-    return _sorted(_counted(connection, chosen, best), chosen.sort)
+    return in_order(_counted(connection, chosen, best), chosen.sort)
 
 
 def _latest(connection: sqlite3.Connection, limit: int) -> list[str]:
@@ -146,7 +147,9 @@ def _touched(row: tuple[Any, ...], names: dict[str, str]) -> Touched:
     )
 
 
-def _sorted(found: list[Touched], sort: Sort) -> list[Touched]:
+def in_order(found: Iterable[Touched], sort: Sort) -> list[Touched]:
+    """Return files in the order that is wanted."""
+
     def order(each: Touched) -> tuple[int, int, str]:
         number = {
             "last": 0,

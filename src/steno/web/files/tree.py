@@ -32,6 +32,8 @@ class Branch(msgspec.Struct, frozen=True):
     touches: int
     folder: bool
     open: bool = False
+    above: str = ""
+    """The folder whose row it stands below."""
 
 
 def tree_of(files: Iterable[Touched], project: str) -> Folder:
@@ -64,6 +66,7 @@ def rows_of(root: Folder, chosen: str) -> Iterator[Branch]:
 
 
 def _below(folder: Folder, chosen: str, depth: int) -> Iterator[Branch]:
+    above = folder.path if depth else ""
     for each in sorted(folder.folders.values(), key=_name):
         name, last = each.name, each
         # A folder with nothing but one folder in it is one row with that.
@@ -71,7 +74,7 @@ def _below(folder: Folder, chosen: str, depth: int) -> Iterator[Branch]:
             last = next(iter(last.folders.values()))
             name = f"{name}/{last.name}"
         opened = chosen == last.path or chosen.startswith(f"{last.path}/")
-        yield Branch(depth, name, last.path, last.touches, folder=True, open=opened)
+        yield Branch(depth, name, last.path, last.touches, folder=True, open=opened, above=above)
         if opened:
             yield from _below(last, chosen, depth + 1)
     for file in sorted(folder.files, key=_path)[:_MOST]:

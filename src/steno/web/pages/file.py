@@ -13,7 +13,7 @@ from steno.report.files.values import History, Version
 from steno.web.files.panel import between, panel_of
 from steno.web.files.shelf import shelf_of
 from steno.web.files.timeline import Entry, brief_day, entries_of, what_of, when_of, where_of
-from steno.web.files.tree import Branch, folders_in, rows_of, tree_of
+from steno.web.files.tree import Branch, rows_of, tree_of
 from steno.web.house import House
 from steno.web.paint import links, page
 from steno.web.tags import tag_of
@@ -211,14 +211,12 @@ def _tree(house: House, index: Index, history: History) -> list[tuple[Branch, st
     """Return the folders around the file, with it among its neighbours."""
     project = history.project
     root = tree_of(shelf_of(house).of_project(index, project), project)
-    folders = set(folders_in(root))
     mine = history.path.replace("\\", "/").rpartition("/")[0]
     made: list[tuple[Branch, str, bool]] = []
     for branch in rows_of(root, mine):
         if branch.folder:
-            known = branch.path in folders
-            way = tag_of(branch.path) if known else ""
-            made.append((branch, links().files(project=tag_of(project), dir=way), False))
+            way = links().files(project=tag_of(project), dir=tag_of(branch.path))
+            made.append((branch, way, False))
         else:
             here = branch.path == history.path
             made.append((branch, links().file(tag_of(branch.path)), here))

@@ -11,7 +11,7 @@ from steno.errors import BadRequest
 from steno.index.opened import Index
 from steno.report import words
 from steno.report.clock import day_of
-from steno.report.files.touched import Choice, Project, Sort, Touched, touched
+from steno.report.files.touched import Choice, Project, Sort, Touched, in_order, touched
 from steno.web.files.shelf import shelf_of
 from steno.web.files.timeline import brief_day
 from steno.web.files.tree import Branch, Folder, folders_in, inside, rows_of, tree_of
@@ -140,9 +140,18 @@ def _found(house: House, index: Index, asked: _Asked) -> tuple[list[Touched], in
     choice = asked.choice
     if choice.project is None and not choice.words:
         return touched(index.connection, choice, limit=asked.start + _PAGE + 1), None
-    plain = choice == Choice(project=choice.project, sort="path")
-    if plain and choice.project is not None:
-        found = shelf_of(house).of_project(index, choice.project)
+    if choice.project is not None and choice.since is None:
+        mine = shelf_of(house).of_project(index, choice.project)
+        wanted = [word.lower() for word in choice.words.split()]
+        found = in_order(
+            (
+                file
+                for file in mine
+                if (file.edits or not choice.changed)
+                and all(word in file.path.lower() for word in wanted)
+            ),
+            choice.sort,
+        )
     else:
         found = touched(index.connection, choice)
     if asked.folder:
@@ -193,13 +202,11 @@ def _tree(root: Folder | None, asked: _Asked) -> list[tuple[Branch, str, bool]]:
     if root is None:
         return []
     made: list[tuple[Branch, str, bool]] = []
-    folders = frozenset(folders_in(root)) - {root.path}
     for branch in rows_of(root, asked.folder):
         if branch.folder:
             here = branch.path == asked.folder
-            up = branch.path.rpartition("/")[0] if here else branch.path
-            inner = up if up in folders else ""
-            made.append((branch, _way(asked, dir=tag_of(inner) if inner else ""), here))
+            way = branch.above if here else branch.path
+            made.append((branch, _way(asked, dir=tag_of(way) if way else ""), here))
         else:
             made.append((branch, links().file(tag_of(branch.path)), False))
     return made
