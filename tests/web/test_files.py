@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections.abc import Generator
 from html import unescape
 from pathlib import Path
 from urllib.parse import quote
@@ -110,12 +111,23 @@ def test_folders_with_only_one_folder_in_them_are_one_row(demo: Explorer) -> Non
     assert "src" not in names
 
 
+def test_projects_of_one_name_are_told_apart(config: WriteConfig, tmp_path: Path) -> None:
+    made = [
+        write(session(seed=number, cwd=cwd).user("Begin."), "a\n").done()
+        for number, cwd in enumerate(("/home/ada/one/cli", "/home/ada/two/cli", "/srv/web"))
+    ]
+    with explorer(str(tmp_path / "index"), str(config(*made))) as found:
+        text = found.get("/files").text
+    for name in ("one/cli", "two/cli", "web"):
+        assert f"<span>{name}</span>" in text
+
+
 # One file
 
 
 @pytest.fixture
-def chained(config: WriteConfig, tmp_path: Path) -> object:
-    """Write a session with a chain of everything."""
+def chained(config: WriteConfig, tmp_path: Path) -> Generator[Explorer]:
+    """Give an explorer over a session with a bit of everything in it."""
     made = session(entrypoint="sdk-cli").user("Begin <b>the</b> notes.")
     write(made, "one\ntwo\nthree\n")
     read(made)

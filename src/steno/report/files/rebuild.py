@@ -26,7 +26,7 @@ from steno.report.files.values import Known, Touch, Verb, Version
 __all__ = ["rebuild"]
 
 _FOUND: Final = "No session wrote this; it was found by what came next."
-_RAN: Final = "A command that names the file ran before this was found, and may have done it."
+_RAN: Final = "A command that names the file may have done it; this was found by what came next."
 _GONE: Final = "It was not there any more: something moved it or took it away."
 _RAN_BEFORE: Final = "A command that names the file ran before this, and may have changed it."
 _MISFIT: Final = "The recorded patch does not lead from the file before to this."
@@ -262,8 +262,9 @@ class _Machine:
             if self._lines is not None and more["text"] is None:
                 more["pieces"] = self._lines.pieces()
                 more["total"] = self._lines.total
-        if more.get("text"):
-            self._names[normal(more["text"])] = name
+        text: str | None = more.get("text")
+        if text:
+            self._names[normal(text)] = name
         self.versions.append(
             Version(
                 name=name,

@@ -185,9 +185,10 @@ def _projects(
 ) -> list[tuple[str, int, str, bool]]:
     """Return the projects: their names, touches and addresses, and which is chosen."""
     chosen = asked.choice.project
+    names = _names([each.path for each in projects])
     return [
         (
-            words.project_name(each.path) or "no project",
+            names[each.path],
             each.touches,
             links().files(**{**asked.query, "dir": "", "project": tag_of(each.path)}),
             each.path == chosen,
@@ -195,6 +196,22 @@ def _projects(
         for place, each in enumerate(projects)
         if every or place < _PROJECTS or each.path == chosen
     ]
+
+
+def _names(paths: Sequence[str]) -> dict[str, str]:
+    """Return what projects are called: those of one name with so much of their paths as it takes."""
+    made: dict[str, str] = {}
+    groups: dict[str, list[str]] = {}
+    for path in paths:
+        groups.setdefault(words.project_name(path) or "no project", []).append(path)
+    for name, alike in groups.items():
+        parts = {path: path.replace("\\", "/").strip("/").split("/") for path in alike}
+        for path, mine in parts.items():
+            others = [other for each, other in parts.items() if each != path]
+            tails = range(1, len(mine) + 1)
+            own = (at for at in tails if all(other[-at:] != mine[-at:] for other in others))
+            made[path] = name if len(alike) == 1 else "/".join(mine[-next(own, len(mine)) :])
+    return made
 
 
 def _tree(root: Folder | None, asked: _Asked) -> list[tuple[Branch, str, bool]]:
