@@ -257,6 +257,16 @@ def test_odd_results_are_no_trouble(name: str, result: dict[str, Any]) -> None:
     assert all(isinstance(each, Version) for each in rebuild([touch, touch]))
 
 
+def test_an_edit_behind_a_command_is_doubtful_unless_the_file_before_it_is_recorded() -> None:
+    start = Touch(tool="Write", asked={"content": "a\nb\n"}, result={"type": "create"})
+    ran = Touch(tool="Bash", asked={"command": "./tidy notes.txt"})
+    change = Touch(tool="Edit", asked={"old_string": "a", "new_string": "c"})
+    assert "command" in rebuild([start, ran, change])[-1].note
+    sure = msgspec.structs.replace(change, result={"originalFile": "a\nb\n"})
+    *_, command_, last = rebuild([start, ran, sure])
+    assert (last.text, last.note, command_.settled) == ("c\nb\n", "", True)
+
+
 def test_lines_that_old_clients_showed_are_read_from_their_numbers() -> None:
     words = "     1→a\n     2→\tb\n     3→\n\n<system-reminder>\nBe kind.\n</system-reminder>\n"
     assert said_by(Touch(tool="Read", words=words)).after == "a\n\tb\n"
@@ -462,6 +472,25 @@ def test_sessions_that_are_gone_are_counted(config: WriteConfig, tmp_path: Path)
     found = history_of(tmp_path, root)
     assert [each.text for each in found.versions] == ["b\n"]
     assert found.lost == 1
+
+
+def test_sessions_that_are_only_in_the_archive_count(config: WriteConfig, tmp_path: Path) -> None:
+    from steno.store.archive.archive import archive_all
+
+    made = session(entrypoint="sdk-cli").user("Begin.")
+    write(made, "a\n")
+    edit(command(made, "./tidy notes.txt"), "a", "b").done()
+    root = config(made)
+    sync(Home(str(tmp_path / "index"), (str(root),)))
+    archive_all((str(root),))
+    next(root.rglob(f"{made.session_id}.jsonl")).unlink()
+    found = history_of(tmp_path, root)
+    assert [(each.verb, each.text) for each in found.versions] == [
+        ("write", "a\n"),
+        ("command", "a\n"),
+        ("edit", "b\n"),
+    ]
+    assert found.lost == 0
 
 
 def test_a_file_nobody_touched_has_no_history(config: WriteConfig) -> None:
