@@ -194,6 +194,10 @@ def test_a_version_leads_to_its_step_in_the_session(demo: Explorer) -> None:
             key = f"/s/{version.session}"
             agent = f"/a/{quote(version.agent)}" if version.agent else ""
             assert unescape(found[1]) == f"{key}{agent}?at={version.offset}"
+            record = re.search(r'<dt>Record</dt><dd><a class="total" href="([^"]*)"', text)
+            assert record is not None
+            assert demo.get(unescape(found[1])).status == 200
+            assert demo.get(unescape(record[1])).status == 200
 
 
 def test_what_was_rewound_is_struck_out(demo: Explorer) -> None:
