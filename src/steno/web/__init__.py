@@ -10,6 +10,7 @@ spend/     what was used as values for a page
 render/    Markdown, code, diffs, colours of a terminal, charts: text in, safe HTML out
 bodies/    what is inside a step, a record, a gap: one file for each family of tools
 story/     one session as values for a page: turns, steps, what is in a step
+pair/      two sessions as values for a page: what differs, both paths, what to choose from
 pages/     one file each: what the address asks for → the page
 serve      the loopback server around it all
 

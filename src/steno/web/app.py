@@ -54,6 +54,7 @@ PAGES: Final = (
     ("/usage/calls", "usage_lines:calls"),
     ("/usage/sessions", "usage_lines:sessions"),
     ("/usage/table.csv", "usage:table"),
+    ("/compare", "compare:pair"),
     ("/static/{mark}/{name}", "static:static"),
 )
 """Every address, and who answers: a module of `pages/` and a function in it."""
