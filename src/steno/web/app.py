@@ -55,6 +55,7 @@ PAGES: Final = (
     ("/usage/sessions", "usage_lines:sessions"),
     ("/usage/table.csv", "usage:table"),
     ("/compare", "compare:pair"),
+    ("/p/{tag}", "project:project"),
     ("/static/{mark}/{name}", "static:static"),
 )
 """Every address, and who answers: a module of `pages/` and a function in it."""
