@@ -11,6 +11,7 @@ render/    Markdown, code, diffs, colours of a terminal, charts: text in, safe H
 bodies/    what is inside a step, a record, a gap: one file for each family of tools
 story/     one session as values for a page: turns, steps, what is in a step
 files/     what agents did to files as values for a page: tree, timeline, versions
+pair/      two sessions as values for a page: what differs, both paths, what to choose from
 pages/     one file each: what the address asks for → the page
 serve      the loopback server around it all
 

@@ -56,6 +56,8 @@ PAGES: Final = (
     ("/usage/table.csv", "usage:table"),
     ("/files", "files:files"),
     ("/files/{tag}", "file:file"),
+    ("/compare", "compare:pair"),
+    ("/p/{tag}", "project:project"),
     ("/static/{mark}/{name}", "static:static"),
 )
 """Every address, and who answers: a module of `pages/` and a function in it."""
