@@ -283,7 +283,9 @@ def _lines_changed(given: dict[str, Any]) -> tuple[int, int]:
 
 
 def _count_lines(text: Any) -> int:
-    return text.count("\n") + 1 if isinstance(text, str) and text else 0
+    if not isinstance(text, str) or not text:
+        return 0
+    return text.count("\n") + (not text.endswith("\n"))
 
 
 class _Agent(msgspec.Struct, rename="camel", gc=False):
