@@ -26,6 +26,15 @@ from steno.demo.write import write_demo
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _SIZES = {"desk": (1440, 900), "phone": (390, 844)}
+_PATIENCE = 240
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests in a browser more time: it is a heavy program, and the machine may be busy."""
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.timeout(_PATIENCE))
 
 
 @pytest.fixture(scope="session")
