@@ -256,7 +256,7 @@ def test_a_signal_ends_it_while_it_waits_for_a_message(chat: Chat, number: signa
             if json.loads(line)["type"] == "result":
                 break
         ran.send_signal(number)
-        assert ran.wait(30) == 130
+        assert ran.wait(30) == 128 + number
     chat.check()
 
 

@@ -163,8 +163,11 @@ class Conversation:
         return uuid
 
     def settle(self, call: str, outcome: Outcome) -> None:
-        """Write down the result of a call that the messages have settled already."""
-        self.recorder.write(
+        """Write down the result of a call that the messages have settled already.
+
+        It is written with whatever is said next: until then somebody may still be at work on it.
+        """
+        self.recorder.write_ahead(
             self.recorder.compose.result(call, outcome.content, is_error=outcome.is_error)
         )
 

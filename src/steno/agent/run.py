@@ -27,7 +27,8 @@ __all__ = ["Shape", "lines_of_prompts", "run"]
 _NAME: Final = "StructuredOutput"
 _CALL_IT: Final = f"Give your answer by calling {_NAME}; nothing else counts."
 _NOTHING_DONE: Final = 1
-_INTERRUPTED: Final = 130
+_BY_SIGNAL: Final = 128
+_INTERRUPTED: Final = _BY_SIGNAL + signal.SIGINT
 _OPEN: Final = {"enabled": False, "kind": None}
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -107,6 +108,7 @@ class _Run:
         self.started: Started | None = None
         self.codes: list[int] = []
         """The exit code of each turn."""
+        self._signal = signal.SIGINT
 
     def emit(self, event: Event) -> None:
         """Print what happens."""
@@ -144,8 +146,9 @@ class _Run:
             started = await self.begin(new(self._options.config, self._options.cwd), CLEAR)
             self.codes.append(self.printer.end(await started.slash.cleared()))
 
-    def break_in(self, working: "asyncio.Future[None]") -> None:
+    def break_in(self, working: "asyncio.Future[None]", number: signal.Signals) -> None:
         """End the turn that is at work, which then tells its end; where none is, end everything."""
+        self._signal = number
         agent = self.started.agent if self.started is not None else None
         if agent is not None and agent.is_working:
             agent.interrupt()
@@ -162,7 +165,9 @@ class _Run:
         """The exit code of all: of the last that ended badly, if one did."""
         if not self.codes:
             return _NOTHING_DONE
-        return next(filter(None, reversed(self.codes)), 0)
+        code = next(filter(None, reversed(self.codes)), 0)
+        # Whoever sent a signal is told which one ended it.
+        return _BY_SIGNAL + self._signal if code == _INTERRUPTED else code
 
     async def turn(self, started: Started, prompt: str | list[Block]) -> None:
         """Take one prompt to its end."""
@@ -220,13 +225,13 @@ async def run(
 
 
 @contextmanager
-def _interruptible(interrupt: Callable[[], None]) -> Generator[None]:
+def _interruptible(interrupt: Callable[[signal.Signals], None]) -> Generator[None]:
     """Let Ctrl-C and TERM break into the turn, which then ends as it should."""
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         # Not in a thread, and not everywhere.
         with suppress(NotImplementedError, ValueError, RuntimeError):
-            loop.add_signal_handler(number, interrupt)
+            loop.add_signal_handler(number, interrupt, number)
     try:
         yield
     finally:

@@ -31,7 +31,7 @@ from steno.agent.meter import Meter, Price
 from steno.agent.models import DEFAULT_MODEL, model_named
 from steno.agent.options import Options, People
 from steno.agent.prompt import BASE, system_prompt
-from steno.agent.recorder import Recorder
+from steno.agent.recorder import VERSION, Recorder
 from steno.agent.rules_kept import Granted, Where
 from steno.agent.searching import Searching
 from steno.agent.sessions import Work
@@ -47,6 +47,7 @@ from steno.errors import BadRequest, StenoError
 from steno.format.paths import plan_path
 from steno.session.transcript import load
 from steno.store.places import steno_home
+from steno.store.presence import Presence
 from steno.store.read import FileSource
 from steno.tools import shells
 from steno.tools.base import Around, Tool
@@ -166,6 +167,7 @@ class _Making:
             source=self.source,
             memory=self.memory,
             env_file=self.env_file,
+            presence=Presence(self.options.config, work.id, self.options.cwd, VERSION),
             notes=tuple(self.notes),
         )
 

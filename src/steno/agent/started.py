@@ -14,6 +14,7 @@ from steno.agent.settings import Settings
 from steno.agent.slash import Slash
 from steno.agent.subagents import AgentTool
 from steno.model.wire import Block
+from steno.store.presence import Presence
 from steno.tools import shells
 
 __all__ = ["Started"]
@@ -35,11 +36,14 @@ class Started(msgspec.Struct, kw_only=True, eq=False):
     env_file: EnvFile
     confined: Confined | None = None
     """The sandbox that commands run in; None when there is none."""
+    presence: Presence
+    """What tells others that somebody works on the session."""
     notes: tuple[str, ...] = ()
 
     async def open(self) -> None:
         """Let hooks know that the session begins; what they say stands before the first prompt."""
         agent = self.agent
+        self.presence.open()
         for part in self.memory.parts:
             await agent.caller.gates("InstructionsLoaded", part.facts())
         facts = {"source": self.source, "model": agent.course.model}
@@ -68,3 +72,4 @@ class Started(msgspec.Struct, kw_only=True, eq=False):
         await self.servers.close()
         self.env_file.drop()
         self.agent.talk.recorder.close()
+        self.presence.close()
