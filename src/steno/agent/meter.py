@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from steno.agent.events import Reason
+from steno.agent.models import LARGE
 
 __all__ = ["Limits", "Meter", "Price", "tokens_of", "window_of"]
 
@@ -19,12 +20,11 @@ _COUNTED: Final = (
 )
 _WINDOW: Final = 200_000
 _LARGE_WINDOW: Final = 1_000_000
-_LARGE: Final = "[1m]"
 
 
 def window_of(model: str) -> int:
     """Return how many tokens a model takes in; `[1m]` behind its name asks for the large window."""
-    return _LARGE_WINDOW if model.endswith(_LARGE) else _WINDOW
+    return _LARGE_WINDOW if model.endswith(LARGE) else _WINDOW
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +63,12 @@ class Meter:
     def seconds(self) -> float:
         """How long it has been."""
         return self._clock() - self._start
+
+    @property
+    def left(self) -> float | None:
+        """How many seconds are left; None for as many as it takes."""
+        most = self.limits.seconds
+        return None if most is None else max(most - self.seconds, 0)
 
     def begin(self) -> None:
         """A new turn begins: requests and time are counted anew, tokens and money go on."""

@@ -129,6 +129,8 @@ class _Run:
         started.source = source or started.source
         if self.shape is not None:
             started.agent.caller.gates = self.shape.guarding(started.agent)
+        # Nobody is there later to whom they could say what they found.
+        started.agent.waits = started.agents.wait
         await started.servers.settle(0 if not options.mcp_config else 5.0)
         await started.open()
         self.printer.begin(_facts(started), work.id)

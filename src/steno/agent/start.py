@@ -3,10 +3,12 @@
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import msgspec
 
+from steno.agent.asides import consult
 from steno.agent.calls import Caller
 from steno.agent.checkpoints import Checkpoints
 from steno.agent.commands import Command, discover_commands
@@ -28,7 +30,7 @@ from steno.agent.mcp_results import record_fields
 from steno.agent.mcp_servers import find_servers
 from steno.agent.memory import Memory, load_memory
 from steno.agent.meter import Meter, Price
-from steno.agent.models import DEFAULT_MODEL, model_named
+from steno.agent.models import DEFAULT_MODEL, bare_model, model_named
 from steno.agent.options import Options, People
 from steno.agent.prompt import BASE, system_prompt
 from steno.agent.recorder import VERSION, Recorder
@@ -216,7 +218,7 @@ class _Making:
         agent.bounds = bounds
         lending = Lending(agent, guard, model_named)
         caller.said = lambda: opened_skills(around, lending)
-        around.kept["ask_model"] = agent.consult
+        around.kept["ask_model"] = partial(consult, agent)
         around.kept["web_search"] = Searching(agent)
         around.kept["shell"] = shell_of(caller)
         return agent, lending
@@ -343,7 +345,8 @@ class _Making:
         )
 
     def _model(self) -> str:
-        asked = self.options.model or self.work.model or self.settings.model
+        # The large window has to be asked for before settings are read; without it is safe.
+        asked = self.options.model or bare_model(self.work.model or self.settings.model)
         return model_named(asked) or DEFAULT_MODEL
 
     def _system(self) -> list[str]:

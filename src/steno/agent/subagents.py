@@ -112,6 +112,11 @@ class AgentTool:
         work.add_done_callback(self._running.discard)
         return task.launched()
 
+    async def wait(self, seconds: float | None) -> None:
+        """Wait until one of those in the background is done, but not longer than that."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+
     async def close(self) -> None:
         """End what still runs in the background."""
         for work in list(self._running):

@@ -208,7 +208,7 @@ def _run(asked: Asked) -> int:
     work = work_for(asked, options)
     printer = Printer(asked.output_format, work.id, _write, partial=asked.partial, warn=_warn)
     shape = _shape(asked.json_schema)
-    betas = betas_for(asked.thinking, asked.effort, os.environ)
+    betas = betas_for(asked.thinking, asked.effort, os.environ, asked.model)
 
     async def together() -> int:
         async with Api(endpoint, betas=betas) as api:
