@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
+from steno.cli.chat_flags import refuse_unreadable
 from steno.cli.chat_work import work_for
 from steno.cli.happenings import lines_of
 from steno.cli.options import COLOR, JSON, options
@@ -204,6 +205,7 @@ def _run(asked: Asked) -> int:
     forget(holding_keys(os.environ))
     budget = _budget(asked.budget)
     options = _options(asked)
+    refuse_unreadable(options)
     options.limits = Limits(requests=asked.max_turns, cost=budget)
     work = work_for(asked, options)
     printer = Printer(asked.output_format, work.id, _write, partial=asked.partial, warn=_warn)
