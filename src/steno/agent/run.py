@@ -15,12 +15,13 @@ from steno.agent.headless import Printer
 from steno.agent.loop import Agent, Model
 from steno.agent.meter import Price
 from steno.agent.sessions import Work, new
+from steno.agent.shapes import shape_flaw
 from steno.agent.slash import CLEAR, told
 from steno.agent.start import Options, People, Started, start
 from steno.errors import BadRequest, StenoError
 from steno.format.values import as_list, as_object
 from steno.model.wire import Block
-from steno.tools.base import Around, Outcome, Spec
+from steno.tools.base import Around, Outcome, Spec, ToolFailure
 
 __all__ = ["Shape", "lines_of_prompts", "run"]
 
@@ -37,6 +38,16 @@ class Shape:
     """The tool that takes the answer in the shape that was asked for."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
+        """Take the shape.
+
+        Raises:
+            BadRequest: it is not that of an object, which the input of a tool has to be.
+        """
+        kinds = as_list(schema.get("type", "object")) or [schema.get("type", "object")]
+        if "object" not in kinds:
+            raise BadRequest("the schema is not that of an object", hint="see --json-schema")
+        # The API wants it said.
+        schema = {**schema, "type": "object"}
         self.spec = Spec(
             name=_NAME,
             description="Takes your final answer, in the shape that the user asked for.",
@@ -45,8 +56,11 @@ class Shape:
         self.value: Any = None
 
     async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
-        """Keep the answer."""
+        """Keep the answer, if it has the shape."""
         del around, call
+        flaw = shape_flaw(self.spec.schema, given)
+        if flaw:
+            raise ToolFailure(f"The answer was not taken: {flaw}.")
         self.value = given
         return Outcome("The answer was taken.", given)
 
