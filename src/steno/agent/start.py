@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
@@ -38,7 +38,7 @@ from steno.agent.rules_kept import Granted, Where
 from steno.agent.searching import Searching
 from steno.agent.sessions import Work
 from steno.agent.settings import load_settings
-from steno.agent.skills import Skill, SkillTool, discover_skills, listing
+from steno.agent.skills import Skill, SkillTool, discover_skills, listing, skill_text
 from steno.agent.slash import Slash, shell_of
 from steno.agent.started import Started
 from steno.agent.styles import discover_styles, pick_style
@@ -186,9 +186,10 @@ class _Making:
         system: list[str],
         model: str,
         bounds: Bounds = _WHOLE,
+        mode: str = "",
     ) -> tuple[Agent, Lending]:
         # Whoever works in a session does so in the mode that it is in.
-        guard = Followed(self.guard, self.main, self.confined, self.granted)
+        guard = Followed(self.guard, self.main, self.confined, self.granted, of_its_own=mode)
         told = {key: bounds.agent[key] for key in ("agent_id", "agent_type") if bounds.agent}
         caller = Caller(
             tools=tools,
@@ -261,7 +262,7 @@ class _Making:
 
     def _agent_tool(self, emit: Callable[[Event], None], depth: int) -> AgentTool:
         kinds = tuple(
-            Kind(each.name, each.description, each.origin == "built-in")
+            Kind(each.name, each.description, each.origin == "built-in", each.background)
             for each in self.definitions
         )
 
@@ -285,7 +286,13 @@ class _Making:
             agent={"agent_id": agent_id, "agent_type": kind, "agent_transcript_path": path}
         )
         agent, _ = self._agent(
-            Conversation(recorder), tools, inner, [definition.prompt], named, bounds
+            Conversation(recorder),
+            tools,
+            inner,
+            [definition.prompt, *self._taught(definition)],
+            named,
+            bounds,
+            self._mode_of(definition),
         )
         agent.caller.keeping = WithinKeeping(self.points)
         agent.meter.limits = msgspec.structs.replace(
@@ -294,6 +301,24 @@ class _Making:
         inner.notify = lambda words: agent.inbox.append((words, True))
         agent.fit = self._compactor()
         return agent
+
+    def _taught(self, definition: Definition) -> Iterator[str]:
+        """Yield the skills that a sub-agent has from the beginning."""
+        known = {each.name: each for each in self.skills}
+        for name in definition.skills:
+            words = skill_text(known[name]) if name in known else ""
+            if words:
+                yield words
+            else:
+                told = (
+                    f"the agent {definition.name} is to have the skill {name}, which is not there"
+                )
+                self.people.emit(Noticed(told, "warning"))
+
+    def _mode_of(self, definition: Definition) -> str:
+        mode = definition.permission_mode
+        free = mode == "bypassPermissions"
+        return "" if free and self.settings.permissions.bypass_disabled else mode
 
     def _tools_for(self, definition: Definition, depth: int) -> Toolbox:
         inner = self._agent_tool(self.people.emit, depth)

@@ -45,6 +45,8 @@ class Kind(msgspec.Struct, frozen=True):
     name: str
     description: str
     is_built_in: bool = True
+    background: bool = False
+    """Whether nobody waits for it unless they say so."""
 
 
 class Spawn(Protocol):
@@ -105,7 +107,7 @@ class AgentTool:
         task = _Task(agent, agent_id, kind, given, call)
         self._write_meta(task)
         agent.caller.emit = lambda event: self._pass_on(task, event)
-        if not given.get("run_in_background"):
+        if not given.get("run_in_background", self._kinds[kind].background):
             return await task.work()
         work = asyncio.create_task(self._in_background(task, around))
         self._running.add(work)
