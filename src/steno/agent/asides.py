@@ -37,7 +37,8 @@ async def aside(agent: "Agent", request: Request) -> Response:
     while True:
         hearing = Hearing(lambda _event: None, agent.note_retry)
         try:
-            response = await hearing.listen(agent.model.stream(request))
+            with agent.meter.waiting():
+                response = await hearing.listen(agent.model.stream(request))
         except StreamCut as cut:
             agent.meter.pay(cut.partial.model, cut.partial.usage)
             cuts += 1

@@ -80,14 +80,14 @@ class Lending:
 
     def __init__(self, agent: Agent, guard: Followed, named: Callable[[str], str]) -> None:
         self._agent = agent
-        self._guard = guard
+        self.guard = guard
         self._named = named
         self._model = ""
         agent.caller.over = self.over
 
     def lend(self, allowed: tuple[str, ...], model: str = "") -> None:
         """Let tools be used unasked, and another model be asked."""
-        self._guard.lend(allowed)
+        self.guard.lend(allowed)
         agent, wanted = self._agent, self._named(model)
         if wanted:
             self._model = self._model or agent.course.model
@@ -95,7 +95,7 @@ class Lending:
 
     def over(self) -> None:
         """Take everything back."""
-        self._guard.take_back()
+        self.guard.take_back()
         if self._model:
             agent, model = self._agent, self._model
             agent.course = msgspec.structs.replace(agent.course, model=model)

@@ -146,6 +146,8 @@ class Agent:
             usage=dict(meter.usage),
             cost=meter.cost,
             leaf=self.talk.recorder.leaf,
+            asking=meter.asking,
+            models={name: dict(each) for name, each in meter.models.items()},
         )
 
     async def _turn(self, prompt: Prompt) -> tuple[Reason, str]:
@@ -285,7 +287,8 @@ class Agent:
         self._hearing = Hearing(self.emit, self.note_retry)
         self._was_cut = False
         try:
-            response = await self._hearing.listen(self.model.stream(request))
+            with self.meter.waiting():
+                response = await self._hearing.listen(self.model.stream(request))
         except StreamCut as cut:
             response = msgspec.structs.replace(cut.partial, stop_reason=None)
             self._was_cut = True

@@ -210,6 +210,10 @@ def _facts(started: Started) -> dict[str, Any]:
             {"name": each.name, "status": each.status} for each in started.servers.states()
         ],
         "model": agent.course.model,
+        "permissionMode": started.mode(),
+        "agents": started.agents.kinds,
+        "skills": started.slash.skills,
+        "output_style": started.settings.output_style or "default",
         "slash_commands": started.slash.names,
         "sandbox": _OPEN if confined is None else confined.facts(),
     }

@@ -169,6 +169,7 @@ class _Making:
             source=self.source,
             memory=self.memory,
             env_file=self.env_file,
+            mode=lambda: lending.guard.mode,
             presence=Presence(self.options.config, work.id, self.options.cwd, VERSION),
             notes=tuple(self.notes),
         )

@@ -1,5 +1,7 @@
 """An agent that is put together: it is opened, talked to and closed."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from steno.agent.compact import Compactor
@@ -13,6 +15,7 @@ from steno.agent.memory import Memory
 from steno.agent.settings import Settings
 from steno.agent.slash import Slash
 from steno.agent.subagents import AgentTool
+from steno.guard.decision import Mode
 from steno.model.wire import Block
 from steno.store.presence import Presence
 from steno.tools import shells
@@ -36,6 +39,8 @@ class Started(msgspec.Struct, kw_only=True, eq=False):
     env_file: EnvFile
     confined: Confined | None = None
     """The sandbox that commands run in; None when there is none."""
+    mode: Callable[[], Mode]
+    """Says which permission mode it is in."""
     presence: Presence
     """What tells others that somebody works on the session."""
     notes: tuple[str, ...] = ()

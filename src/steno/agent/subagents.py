@@ -80,6 +80,11 @@ class AgentTool:
         self._running: set[asyncio.Task[None]] = set()
 
     @property
+    def kinds(self) -> list[str]:
+        """The names of the kinds that there are."""
+        return list(self._kinds)
+
+    @property
     def spec(self) -> Spec:
         """What it says of itself."""
         kinds = "\n".join(f"- {each.name}: {each.description}" for each in self._kinds.values())
