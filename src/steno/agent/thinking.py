@@ -38,7 +38,7 @@ def thinking_for(
         BadRequest: there is no such way to think, or the variable is no number.
     """
     if asked and asked not in THINKING:
-        raise BadRequest(f"there is no thinking {asked!r}", hint=f"one of {THINKING}")
+        raise BadRequest(f"there is no thinking {asked!r}", hint=f"one of {', '.join(THINKING)}")
     said = env.get(VARIABLE, "").strip()
     if said and not said.isdecimal():
         raise BadRequest(f"{VARIABLE} is no number of tokens", hint="0 for no thinking")

@@ -73,7 +73,7 @@ class Asked(msgspec.Struct):
 
 
 @click.command("chat", short_help="Let an agent work on your files (-p: without a screen).")
-@click.argument("words", metavar="PROMPT", nargs=-1)
+@click.argument("words", metavar="[PROMPT]", nargs=-1)
 @click.option("-p", "--print", "print_only", is_flag=True, help="Answer and leave; no screen.")
 @click.option(
     "--output-format",
