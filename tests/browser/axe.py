@@ -7,7 +7,8 @@ from playwright.sync_api import Page
 def assert_accessible(page: Page) -> None:
     """Fail with what axe finds wrong with a page."""
     found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]})
-    wrong = found.response["violations"]
-    assert [
-        (each["id"], [node["html"][:120] for node in each["nodes"][:3]]) for each in wrong
-    ] == []
+    wrong = [
+        (each["id"], [node["html"][:120] for node in each["nodes"][:3]])
+        for each in found.response["violations"]
+    ]
+    assert wrong == [], wrong

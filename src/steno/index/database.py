@@ -20,6 +20,7 @@ __all__ = [
     "open_database",
     "open_to_read",
     "set_aside",
+    "stamp_of",
     "transaction",
 ]
 
@@ -65,6 +66,21 @@ def set_aside(folder: str) -> None:
         if os.path.exists(path + ending):
             os.unlink(path + ending)
     rmtree(os.path.join(folder, "words"), ignore_errors=True)
+
+
+def stamp_of(folder: str) -> tuple[int, ...]:
+    """Return what changes with every change of the index in a folder."""
+    path = os.path.join(folder, DATABASE)
+    stamp: list[int] = []
+    for each in (path, f"{path}-wal"):
+        try:
+            status = os.stat(each)
+        except FileNotFoundError:
+            continue
+        # Readers make and remove an empty one.
+        if status.st_size:
+            stamp += (status.st_ino, status.st_size, status.st_mtime_ns)
+    return tuple(stamp)
 
 
 def open_to_read(folder: str) -> sqlite3.Connection | None:

@@ -41,6 +41,8 @@ class Fold:
         self._calls: list[list[Any]] = []
         self._here: dict[str, list[Any]] = {}
         """The calls of this stretch that have no result so far."""
+        self._kinds: dict[str, str] = {}
+        """The kinds of sub-agents that those ask for."""
         self._answers: list[Row] = []
         self._edits: list[Row] = []
         self._links: list[Row] = []
@@ -167,6 +169,8 @@ class Fold:
         self._calls.append(row)
         if call:
             self._await(call, row)
+            if name in _SPAWNING and isinstance(kind := given.get("subagent_type"), str):
+                self._kinds[call] = kind[:_TITLE]
         if name in _EDITING and path:
             changed = _lines_changed(given)
             self._edits.append((message, place, turn.number, path, name, *changed, time))
@@ -185,6 +189,7 @@ class Fold:
         call, failed = block.tool_use_id or "", bool(block.is_error)
         tool = self._tool(call)
         here = self._here.pop(call, None)
+        kind = self._kinds.pop(call, "")
         if here is not None:
             here[8:] = message, time, int(failed)
         else:
@@ -192,11 +197,12 @@ class Fold:
             if before is None:
                 return
             self._answers.append((message, time, int(failed), before.message, before.place))
+            kind = before.kind
         if failed:
             self._state.failed += 1
             self._state.turn.failed += 1
         if tool in _SPAWNING and (agent := _agent_in(line)):
-            self._link(message, "agent", agent)
+            self._link(message, "agent", agent, kind)
 
     # Other records
 
@@ -224,7 +230,7 @@ class Fold:
         """Return what was gathered from a file of that size."""
         state = self._state
         for call, row in self._here.items():
-            state.open[call] = Call(row[0], row[1], row[4])
+            state.open[call] = Call(row[0], row[1], row[4], self._kinds.get(call, ""))
         return Harvest(
             self._file,
             self._start,
@@ -277,7 +283,9 @@ def _lines_changed(given: dict[str, Any]) -> tuple[int, int]:
 
 
 def _count_lines(text: Any) -> int:
-    return text.count("\n") + 1 if isinstance(text, str) and text else 0
+    if not isinstance(text, str) or not text:
+        return 0
+    return text.count("\n") + (not text.endswith("\n"))
 
 
 class _Agent(msgspec.Struct, rename="camel", gc=False):

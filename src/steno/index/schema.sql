@@ -151,7 +151,7 @@ CREATE TABLE links (
   message   INTEGER NOT NULL,           -- the record that says so
   kind      TEXT NOT NULL,              -- agent, fork, resume, pr, summary, compacted
   target    TEXT NOT NULL,              -- a sub-agent's or session's id, an address, a record's id
-  note      TEXT NOT NULL,              -- what it says of it
+  note      TEXT NOT NULL,              -- what it says of it; of a sub-agent which kind it is
   PRIMARY KEY (file, message, kind, target)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX links_by_target ON links (kind, target);

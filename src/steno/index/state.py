@@ -45,6 +45,8 @@ class Call(msgspec.Struct, gc=False):
     message: int
     place: int
     name: str
+    kind: str = ""
+    """Of a call for a sub-agent, which kind is asked for."""
 
 
 class State(msgspec.Struct):

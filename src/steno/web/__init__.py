@@ -5,9 +5,13 @@ app        the table of routes, and what an error looks like
 house      what the pages share: the index, opened sessions, prices, news of changes
 links      the address of everything; the HTML export has its own
 paint      templates, and the words and figures that they use
+kept       answers that hold until the index changes
+spend/     what was used as values for a page
 render/    Markdown, code, diffs, colours of a terminal, charts: text in, safe HTML out
 bodies/    what is inside a step, a record, a gap: one file for each family of tools
 story/     one session as values for a page: turns, steps, what is in a step
+files/     what agents did to files as values for a page: tree, timeline, versions
+pair/      two sessions as values for a page: what differs, both paths, what to choose from
 pages/     one file each: what the address asks for → the page
 serve      the loopback server around it all
 

@@ -17,6 +17,7 @@ from steno.report.price_file import chosen_prices
 from steno.report.prices import Prices
 from steno.session.session import Session
 from steno.store import clock
+from steno.web.kept import Kept
 from steno.web.news import News
 from steno.web.shelf import Shelf
 
@@ -90,6 +91,7 @@ class House:
         self.news = News()
         self.state = State()
         self.glances = Glances()
+        self.kept = Kept()
 
     @contextmanager
     def index(self) -> Generator[Index]:
@@ -122,8 +124,8 @@ class House:
         Raises:
             NotFound: there is none.
         """
-        name, _, number = key.rpartition("~")
-        if not name or not number.isdecimal():
+        name, mark, number = key.rpartition("~")
+        if not mark or not number.isdecimal():
             name, number = key, ""
         rows = _rows(index, "WHERE s.id = ? AND s.agent = ''", name)
         chosen = [row for row in rows if not number or row[0] == int(number)]
@@ -137,12 +139,15 @@ class House:
         Raises:
             NotFound: there is none.
         """
-        session = self.place(index, key)
-        rows = _rows(index, "WHERE s.id = ? AND s.agent = ?", session.id, agent)
+        try:
+            session, key = (found := self.place(index, key)).id, found.key
+        except NotFound:
+            # The session may be gone, or elsewhere, while its sub-agent is here.
+            session = key
+        rows = _rows(index, "WHERE s.id = ? AND s.agent = ?", session, agent)
         if not rows:
             raise NotFound(f"no sub-agent of this session is called {agent!r}")
-        found = _place(min(rows, key=_age), shared=False)
-        return msgspec.structs.replace(found, key=session.key)
+        return msgspec.structs.replace(_place(min(rows, key=_age), shared=False), key=key)
 
     @contextmanager
     def session(self, place: Place) -> Generator[Session]:
@@ -172,5 +177,6 @@ def _age(row: tuple[Any, ...]) -> tuple[bool, int]:
 
 def _place(row: tuple[Any, ...], *, shared: bool) -> Place:
     file, name, agent, path, gone = row
-    key = f"{name}~{file}" if shared else name
+    # Some files say nowhere which session they are.
+    key = f"{name}~{file}" if shared or not name else name
     return Place(file, name, agent, os.fsdecode(path), gone is not None, key)

@@ -64,6 +64,22 @@ class Links:
         """What was used and what it cost."""
         return _with("/usage", query)
 
+    def usage_lines(self, **query: str | int | None) -> str:
+        """The responses behind a figure, and their lines."""
+        return _with("/usage/lines", query)
+
+    def usage_calls(self, **query: str | int | None) -> str:
+        """The calls of a tool."""
+        return _with("/usage/calls", query)
+
+    def usage_sessions(self, **query: str | int | None) -> str:
+        """Sessions by what they cost."""
+        return _with("/usage/sessions", query)
+
+    def usage_csv(self, **query: str | int | None) -> str:
+        """The same figures for a spreadsheet."""
+        return _with("/usage/table.csv", query)
+
     def health(self, **query: str | int | None) -> str:
         """What is wrong or about to be."""
         return _with("/health", query)

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from steno.report import words
 from steno.safe.html import inert
 from steno.web.links import Links
+from steno.web.tags import tag_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -46,6 +47,7 @@ def _environment() -> "Environment":
         clock=words.clock,
         model=words.model_name,
         project=words.project_name,
+        tag=tag_of,
     )
     shared: dict[str, Any] = {"count": words.count}
     environment.globals.update(shared)

@@ -66,6 +66,13 @@ class Shelf:
         for book in books:
             _shut(book)
 
+    def holds(self, path: str) -> bool:
+        """Say whether a session was read already, and has not changed since."""
+        with self._lock:
+            book = self._books.get(path)
+        # One that is being read will be there in a moment.
+        return book is not None and (book.lock.locked() or book.sign == _sign(_found(path)))
+
     def _book(self, path: str) -> _Book:
         with self._lock:
             book = self._books.get(path)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from operator import add as plus
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from steno.index.bands import BANDS
@@ -67,11 +68,7 @@ _KEPT: Final = 1 << 16
 def add(cells: Cells, cell: Cell, heap: Sequence[int]) -> None:
     """Put figures onto a heap."""
     before = cells.get(cell)
-    cells[cell] = (
-        tuple(heap)
-        if before is None
-        else tuple(one + other for one, other in zip(before, heap, strict=True))
-    )
+    cells[cell] = tuple(heap if before is None else map(plus, before, heap))
 
 
 def heap_of(row: "Row") -> Heap:

@@ -20,13 +20,21 @@ from steno.report.usage.indexed import (
     seen_files,
     tools_of,
 )
-from steno.report.usage.lines import Figured, figures_in
+from steno.report.usage.lines import Figured, figures_around, figures_in
 from steno.report.usage.sort import TIMED, Belonging, moment_of, named, slot_of, time_names
 from steno.report.usage.totals import Figures, apportioned
 from steno.report.usage.wanted import Wanted
 from steno.store.found import Problem
 
-__all__ = ["Explained", "LineSeen", "Response", "Verdict", "explain_files", "explain_index"]
+__all__ = [
+    "Explained",
+    "LineSeen",
+    "Response",
+    "Verdict",
+    "explain_files",
+    "explain_index",
+    "explain_rows",
+]
 
 Verdict: TypeAlias = Literal["counted", "merged", "copy", "skipped"]
 _WHY: Final = {
@@ -97,6 +105,7 @@ class _Evidence(msgspec.Struct):
 
 
 _Namer: TypeAlias = Callable[[Row], tuple[str, ...]]
+_Seen: TypeAlias = dict[tuple[int, str], list[Figured]]
 
 
 def explain_index(
@@ -112,7 +121,7 @@ def explain_index(
     copies = list(copies_of(connection, (row[1] for row, _ in counted)))
     others = None if what else seen_files(connection, wanted)
     evidence = _Evidence(counted, copies, place, paths.__getitem__, others)
-    return _explained(evidence, wanted, prices)
+    return _explained(evidence, prices, *_read_lines(evidence, wanted))
 
 
 def explain_files(
@@ -133,7 +142,31 @@ def explain_files(
     copies = [row for row in share.copies if row[1] in keys]
     others = None if what else share.skipping(wanted)
     evidence = _Evidence(counted, copies, share.place, files.__getitem__, others)
-    return _explained(evidence, wanted, prices)
+    return _explained(evidence, prices, *_read_lines(evidence, wanted))
+
+
+def explain_rows(
+    connection: sqlite3.Connection, rows: Sequence[Row], prices: Prices
+) -> tuple[list[Response], dict[str, int]]:
+    """Explain some responses of the index, without reading more than their own lines.
+
+    The files that their lines are in come with it, by path.
+    """
+    place = places_of(connection).__getitem__
+    copies = list(copies_of(connection, (row[1] for row in rows)))
+    paths: dict[int, str] = {}
+    asked: dict[int, dict[str, tuple[int, int]]] = {}
+    for row in (*rows, *copies):
+        asked.setdefault(row[0], {})[row[1]] = (row[2] & _MASK, row[3])
+    seen: _Seen = {}
+    for file, keys in asked.items():
+        (path,) = connection.execute("SELECT path FROM files WHERE id = ?", (file,)).fetchone()
+        paths[file] = path_from(path)
+        for line in figures_around(paths[file], file, keys):
+            seen.setdefault((file, line.key), []).append(line)
+    evidence = _Evidence([(row, ()) for row in rows], copies, place, paths.__getitem__)
+    files = {path: file for file, path in paths.items()}
+    return _explained(evidence, prices, seen, []).responses, files
 
 
 def _namer(wanted: Wanted, place: Callable[[int], Belonging]) -> _Namer:
@@ -158,9 +191,10 @@ def _chosen(
     ]
 
 
-def _explained(evidence: _Evidence, wanted: Wanted, prices: Prices) -> Explained:
+def _explained(
+    evidence: _Evidence, prices: Prices, seen: _Seen, skipped: list[LineSeen]
+) -> Explained:
     prices.load({row[6] for row, _ in evidence.counted})
-    seen, skipped = _read_lines(evidence, wanted)
     copies: dict[str, list[Row]] = {}
     for row in evidence.copies:
         copies.setdefault(row[1], []).append(row)
@@ -180,9 +214,6 @@ def _explained(evidence: _Evidence, wanted: Wanted, prices: Prices) -> Explained
     for response, cost in zip(responses, costs, strict=True):
         response.cost = cost if response.figures.has_cost else None
     return Explained(responses, skipped, totals, sum(costs))
-
-
-_Seen: TypeAlias = dict[tuple[int, str], list[Figured]]
 
 
 def _read_lines(evidence: _Evidence, wanted: Wanted) -> tuple[_Seen, list[LineSeen]]:

@@ -73,9 +73,16 @@ class Figures(msgspec.Struct):
 
     def add(self, other: "Figures") -> None:
         """Add other figures."""
-        for name in self.__struct_fields__:
-            if name != "unpriced":
-                setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.responses += other.responses
+        self.input += other.input
+        self.output += other.output
+        self.cache_5m += other.cache_5m
+        self.cache_1h += other.cache_1h
+        self.cache_read += other.cache_read
+        self.searches += other.searches
+        self.estimated += other.estimated
+        self.exact += other.exact
+        self.slow_price += other.slow_price
         for model, tokens in other.unpriced.items():
             self.unpriced[model] = self.unpriced.get(model, 0) + tokens
 
@@ -119,7 +126,8 @@ def report_of(cells: Cells, by: str, prices: Prices) -> Report:
         if figures is None:
             figures = rows[cell[0]] = Figures(unpriced={})
         figures.take(cell, heap, prices)
-        totals.take(cell, heap, prices)
+    for figures in rows.values():
+        totals.add(figures)
     lines = [Line(names, figures) for names, figures in rows.items()]
     if by in _IN_TIME:
         lines.sort(key=lambda line: line.names)

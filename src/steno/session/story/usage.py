@@ -6,7 +6,7 @@ largest, counts. Clients 2.1.0 to 2.1.52 kept the figure the stream began with: 
 marked `estimated`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -133,6 +133,11 @@ class Counter:
         for figures in self._figures.values():
             models.setdefault(figures.model, []).append(figures)
         return {model: _sum(figures) for model, figures in models.items()}
+
+    def responses(self) -> Iterator[tuple[str, Usage, bool]]:
+        """Yield the model and the figures of every response, and whether they are placeholders."""
+        for figures in self._figures.values():
+            yield figures.model, figures.usage, figures.estimated
 
     def output_of(self, message_id: str) -> int | None:
         """Return the output tokens of one response."""

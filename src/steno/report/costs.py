@@ -1,0 +1,91 @@
+"""What stretches of a session cost: a turn, an abandoned branch, a sub-agent.
+
+Every response counts once, at the price of its model on the day it was asked for.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from steno.index.bands import BANDS
+from steno.report.prices import Prices, cost_of
+from steno.session.nodes import Node
+from steno.session.story.usage import Counter, Totals
+from steno.session.transcript import Transcript
+
+__all__ = ["Cost", "Share", "cost_of_nodes", "shares_of"]
+
+_MILLION: Final = 1_000_000
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """Micro-dollars, and whether they are all of it."""
+
+    micro: int = 0
+    unpriced: int = 0
+    """Responses of models that have no price."""
+    estimated: bool = False
+    """Some figures are placeholders of the client; the truth is higher."""
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(
+            self.micro + other.micro,
+            self.unpriced + other.unpriced,
+            self.estimated or other.estimated,
+        )
+
+    @property
+    def known(self) -> int | None:
+        """The amount; None where nothing of it has a price."""
+        return None if self.unpriced and not self.micro else self.micro
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What one model used, and what it cost."""
+
+    model: str
+    totals: Totals
+    cost: Cost
+
+
+def cost_of_nodes(
+    transcript: Transcript, nodes: Iterable[Node], prices: Prices, day: str = ""
+) -> Cost:
+    """Return what the responses among some records cost; `day` says which prices hold."""
+    counter = Counter()
+    for node in nodes:
+        counter.add_node(transcript, node)
+    return sum((cost for _, cost in _priced(counter, prices, day)), Cost())
+
+
+def shares_of(counter: Counter, prices: Prices, day: str = "") -> list[Share]:
+    """Return what each model used and cost, the dearest first."""
+    costs: dict[str, Cost] = {}
+    for model, cost in _priced(counter, prices, day):
+        costs[model] = costs.get(model, Cost()) + cost
+    shares = [
+        Share(model, totals, costs.get(model, Cost()))
+        for model, totals in counter.by_model().items()
+    ]
+    return sorted(shares, key=lambda share: (-share.cost.micro, share.model))
+
+
+def _priced(counter: Counter, prices: Prices, day: str) -> Iterator[tuple[str, Cost]]:
+    for model, usage, estimated in counter.responses():
+        band = sum(usage.context > start for start in BANDS)
+        found = prices.find(model, day, band, 0) if model else None
+        if found is None:
+            yield model, Cost(unpriced=1, estimated=estimated)
+            continue
+        heap = (
+            1,
+            max(0, usage.input_tokens),
+            max(0, usage.output_tokens),
+            max(0, usage.cache_5m),
+            max(0, usage.cache_1h),
+            max(0, usage.cache_read_input_tokens),
+            0,
+            0,
+        )
+        yield model, Cost(round(cost_of(heap, found[0]) / _MILLION), 0, estimated)

@@ -1,0 +1,126 @@
+"""One file through all sessions, and what lies between two of its versions."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from typing import Final
+
+import msgspec
+
+from steno.report.files.finding import Finder, Opener
+from steno.report.files.rebuild import rebuild
+from steno.report.files.texts import normal
+from steno.report.files.values import History, Version
+
+__all__ = ["Stretch", "diff", "history", "shown", "surviving"]
+
+
+_MOST: Final = 50_000_000
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """Some lines of a diff with their signs: a space, `-` or `+`."""
+
+    old: int
+    new: int
+    lines: tuple[str, ...]
+
+
+def history(
+    connection: sqlite3.Connection, path: str, opened: Opener | None = None
+) -> History | None:
+    """Return everything that is known of a file; None where no session touched it.
+
+    `opened` gives a session; without it nothing is known about abandoned branches.
+    """
+    with Finder(connection, path, opened) as finder:
+        versions = rebuild(finder.touches())
+        owners = finder.owners
+        told = tuple(
+            msgspec.structs.replace(
+                version,
+                title=owners[version.file].title,
+                prompt=finder.prompt(version.file, version.turn, version.offset),
+            )
+            for version in versions
+        )
+        if not told and not finder.lost:
+            return None
+        project = next((owners[v.file].project for v in reversed(told)), "")
+        if not project and owners:
+            project = next(iter(owners.values())).project
+        return History(path=path, project=project, versions=told, lost=finder.lost)
+
+
+def shown(version: Version) -> str | None:
+    """Return the text of a version as its readers saw it; of one known in part what is known."""
+    return None if version.text is None else normal(version.text)
+
+
+def diff(before: str, after: str, context: int = 3) -> list[Stretch]:
+    """Return what changed from one text to another."""
+    old, new = _lines(before), _lines(after)
+    if old == new:
+        return []
+    # What is alike at the ends is left out, but for what is shown around a change.
+    head, tail = _alike(old, new)
+    start = max(0, head - context)
+    rest = max(0, tail - context)
+    old, new = old[start : len(old) - rest], new[start : len(new) - rest]
+    made: list[Stretch] = []
+    for group in _groups(old, new, context):
+        lines: list[str] = []
+        for tag, a, b, c, d in group:
+            if tag == "equal":
+                lines += [f" {line}" for line in old[a:b]]
+                continue
+            lines += [f"-{line}" for line in old[a:b]]
+            lines += [f"+{line}" for line in new[c:d]]
+        made.append(Stretch(group[0][1] + start + 1, group[0][3] + start + 1, tuple(lines)))
+    return made
+
+
+def _alike(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """Return how many lines two texts have in common at their beginning, and at their end."""
+    most = min(len(old), len(new))
+    head = tail = 0
+    while head < most and old[head] == new[head]:
+        head += 1
+    while tail < most - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return head, tail
+
+
+def _groups(
+    old: Sequence[str], new: Sequence[str], context: int
+) -> Iterable[list[tuple[str, int, int, int, int]]]:
+    if len(old) * len(new) > _MOST:
+        # To find what stayed the same between such texts takes longer than anybody waits.
+        return [[("replace", 0, len(old), 0, len(new))]]
+    return SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(context)
+
+
+def surviving(before: str, after: str, last: str) -> tuple[int, int]:
+    """Return how many of the lines that a change put in still stand, and how many it put in."""
+    standing: dict[str, int] = {}
+    for line in _lines(last):
+        standing[line] = standing.get(line, 0) + 1
+    added = [
+        line[1:]
+        for stretch in diff(before, after, 0)
+        for line in stretch.lines
+        if line.startswith("+") and line[1:].strip()
+    ]
+    still = 0
+    for line in added:
+        if standing.get(line):
+            standing[line] -= 1
+            still += 1
+    return still, len(added)
+
+
+def _lines(text: str) -> list[str]:
+    lines = normal(text).split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines

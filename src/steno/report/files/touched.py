@@ -1,0 +1,209 @@
+"""Every file that agents touched: how often, in how many sessions, and when last.
+
+Calls that failed or were denied do not count. Times are milliseconds.
+"""
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from steno.index.state import SHIFT
+from steno.report.files.values import TOOLS
+
+__all__ = [
+    "SORTS",
+    "Choice",
+    "Project",
+    "Sort",
+    "Touched",
+    "in_order",
+    "paths",
+    "project_of",
+    "projects",
+    "touched",
+]
+
+Sort: TypeAlias = Literal["last", "edits", "reads", "lines", "sessions", "path"]
+SORTS: Final[tuple[Sort, ...]] = ("last", "edits", "reads", "lines", "sessions", "path")
+_TOOLS: Final = ", ".join(f"'{tool}'" for tool in TOOLS)
+_COUNTS: Final = f"t.name IN ({_TOOLS}) AND t.path != '' AND t.failed = 0"
+_FIRST: Final = 400
+_EDITS: Final = "LEFT JOIN file_edits e ON e.message = t.message AND e.place = t.place"
+_ONCE: Final = "CASE t.call WHEN '' THEN t.message ELSE t.call END"
+"""Forked and resumed sessions hold copies of calls, and a copy does not count."""
+_CHANGED: Final = "total(t.name != 'Read') > 0"
+_RANKS: Final[dict[Sort, str]] = {
+    "last": "max(t.time) DESC",
+    "edits": "total(t.name != 'Read') DESC",
+    "reads": "total(t.name = 'Read') DESC",
+    "lines": "total(e.added) + total(e.removed) DESC",
+    "sessions": f"count(DISTINCT t.message >> {SHIFT}) DESC",
+    "path": "t.path",
+}
+_ESCAPE: Final = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """Which files. What is empty does not matter."""
+
+    project: str | None = None
+    """The folder that the sessions which touched them began in."""
+    words: str = ""
+    """What their paths hold."""
+    changed: bool = False
+    """Whether only those that were changed are wanted."""
+    since: int | None = None
+    sort: Sort = "last"
+
+
+class Touched(msgspec.Struct, frozen=True):
+    """A file that agents touched."""
+
+    path: str
+    reads: int
+    edits: int
+    added: int
+    removed: int
+    sessions: int
+    last: int | None
+
+
+class Project(msgspec.Struct, frozen=True):
+    """How much was touched in the sessions of a project."""
+
+    path: str
+    touches: int
+    last: int | None
+
+
+def touched(
+    connection: sqlite3.Connection, choice: Choice | None = None, *, limit: int | None = None
+) -> list[Touched]:
+    """Return the files that were touched, in the order that is wanted."""
+    chosen = choice or Choice()
+    if limit is None:
+        return in_order(_counted(connection, chosen, None), chosen.sort)
+    best = _latest(connection, limit) if chosen == Choice() else _best(connection, chosen, limit)
+    return in_order(_counted(connection, chosen, best), chosen.sort)
+
+
+def _latest(connection: sqlite3.Connection, limit: int) -> list[str]:
+    """Return the paths that were touched last, without a look at every other."""
+    number = max(_FIRST, limit)
+    while True:
+        rows = connection.execute(
+            f"SELECT t.path FROM tool_calls t WHERE {_COUNTS} ORDER BY t.time DESC LIMIT ?",
+            (number,),
+        ).fetchall()
+        found = list(dict.fromkeys(path for (path,) in rows))
+        if len(found) >= limit or len(rows) < number:
+            return found[:limit]
+        number *= 4
+
+
+def _best(connection: sqlite3.Connection, choice: Choice, limit: int) -> list[str]:
+    """Return the paths that come first. To count sessions is dear, so only those are counted."""
+    where, values = _where(choice)
+    joined = f" {_EDITS}" if choice.sort == "lines" else ""
+    having = f" HAVING {_CHANGED}" if choice.changed else ""
+    rows = connection.execute(
+        f"SELECT t.path FROM tool_calls t{joined} WHERE {where} GROUP BY t.path{having} "
+        f"ORDER BY {_RANKS[choice.sort]}, max(t.time) DESC, t.path LIMIT ?",
+        [*values, limit],
+    )
+    return [path for (path,) in rows]
+
+
+def _counted(
+    connection: sqlite3.Connection, choice: Choice, only: list[str] | None
+) -> list[Touched]:
+    where, values = _where(choice)
+    if only is not None:
+        where += " AND t.path IN (SELECT value FROM json_each(?))"
+        values.append(msgspec.json.encode(only).decode())
+    having = f" HAVING {_CHANGED}" if choice.changed else ""
+    rows = connection.execute(
+        "SELECT t.path, total(t.name = 'Read'), count(*), total(t.added), total(t.removed), "
+        "max(t.time), group_concat(t.files) "
+        "FROM (SELECT t.path, t.name, max(t.time) AS time, e.added, e.removed, "
+        f"group_concat(t.message >> {SHIFT}) AS files "
+        f"FROM tool_calls t {_EDITS} WHERE {where} GROUP BY t.path, {_ONCE}) t "
+        f"GROUP BY t.path{having}",
+        values,
+    )
+    names: dict[str, str] = {
+        str(file): name for file, name in connection.execute("SELECT file, id FROM sessions")
+    }
+    return [_touched(row, names) for row in rows]
+
+
+def _touched(row: tuple[Any, ...], names: dict[str, str]) -> Touched:
+    path, reads, calls, added, removed, last, files = row
+    sessions = {names.get(file, file) for file in str(files).split(",")}
+    return Touched(
+        path, int(reads), calls - int(reads), int(added), int(removed), len(sessions), last
+    )
+
+
+def in_order(found: Iterable[Touched], sort: Sort) -> list[Touched]:
+    """Return files in the order that is wanted."""
+
+    def order(each: Touched) -> tuple[int, int, str]:
+        number = {
+            "last": 0,
+            "path": 0,
+            "edits": each.edits,
+            "reads": each.reads,
+            "lines": each.added + each.removed,
+            "sessions": each.sessions,
+        }[sort]
+        return -number, 0 if sort == "path" else -(each.last or 0), each.path
+
+    return sorted(found, key=order)
+
+
+def _where(choice: Choice) -> tuple[str, list[Any]]:
+    where, values = [_COUNTS], list[Any]()
+    if choice.project is not None:
+        where.append(f"t.message >> {SHIFT} IN (SELECT file FROM sessions WHERE project = ?)")
+        values.append(choice.project)
+    for word in choice.words.split():
+        where.append(r"t.path LIKE ? ESCAPE '\'")
+        values.append(f"%{word.translate(_ESCAPE)}%")
+    if choice.since is not None:
+        where.append("t.time >= ?")
+        values.append(choice.since)
+    return " AND ".join(where), values
+
+
+def projects(connection: sqlite3.Connection) -> list[Project]:
+    """Return the projects whose sessions touched files, the latest first."""
+    home: dict[int, str] = dict(connection.execute("SELECT file, project FROM sessions"))
+    sums: dict[str, list[int]] = {}
+    for file, number, last in connection.execute(
+        f"SELECT t.message >> {SHIFT}, count(*), max(t.time) FROM tool_calls t "
+        f"WHERE {_COUNTS} GROUP BY 1"
+    ):
+        mine = sums.setdefault(home.get(file, ""), [0, 0])
+        mine[0] += number
+        mine[1] = max(mine[1], last or 0)
+    made = [Project(path, number, last or None) for path, (number, last) in sums.items()]
+    return sorted(made, key=lambda each: (-(each.last or 0), each.path))
+
+
+def paths(connection: sqlite3.Connection) -> Iterable[str]:
+    """Yield every path that was touched, some of them often."""
+    for (path,) in connection.execute(f"SELECT t.path FROM tool_calls t WHERE {_COUNTS}"):
+        yield path
+
+
+def project_of(connection: sqlite3.Connection, path: str) -> str:
+    """Return the project whose sessions touched a file last."""
+    row = connection.execute(
+        f"SELECT s.project FROM tool_calls t JOIN sessions s ON s.file = t.message >> {SHIFT} "
+        f"WHERE t.path = ? AND {_COUNTS} ORDER BY t.time DESC LIMIT 1",
+        (path,),
+    ).fetchone()
+    return "" if row is None else row[0]

@@ -1,0 +1,176 @@
+"""What the index knows of a project."""
+
+import sqlite3
+from datetime import date, timedelta
+from typing import Final
+
+import msgspec
+
+from steno.index.state import SHIFT
+from steno.report.prices import Prices
+from steno.report.usage.cells import Cells, add, day_of_slot, week_of
+from steno.report.usage.totals import Figures, report_of
+
+__all__ = ["Branch", "FileUse", "Pull", "Sums", "Week", "branches_of", "files_of", "sums_of"]
+__all__ += ["pulls_of", "weeks_of"]
+
+_WEEKS: Final = 26
+_SUMS: Final = (
+    "sum(responses), sum(input), sum(output), sum(cache_5m), sum(cache_1h), sum(cache_read), "
+    "sum(searches), sum(estimated)"
+)
+_MINE: Final = "s.project = ? AND s.agent = '' AND NOT s.hidden"
+_SLOT: Final = 900
+
+
+class Sums(msgspec.Struct, frozen=True):
+    """A project in a few numbers. Times are milliseconds."""
+
+    sessions: int
+    turns: int
+    calls: int
+    failed: int
+    started: int | None
+    ended: int | None
+    figures: Figures
+    cost: int | None
+    """In micro-dollars; None where nothing has a price."""
+
+
+class Week(msgspec.Struct, frozen=True):
+    """What was used in one week."""
+
+    name: str
+    monday: str
+    cost: int
+    tokens: int
+
+
+class Branch(msgspec.Struct, frozen=True):
+    """A git branch that sessions ended on."""
+
+    name: str
+    sessions: int
+    ended: int | None
+
+
+class Pull(msgspec.Struct, frozen=True):
+    """A pull request that a session names."""
+
+    address: str
+    note: str
+    session: str
+    title: str
+
+
+class FileUse(msgspec.Struct, frozen=True):
+    """A file that agents read or changed."""
+
+    path: str
+    edits: int
+    added: int
+    removed: int
+    reads: int
+    sessions: int
+    last: int | None
+
+
+def sums_of(connection: sqlite3.Connection, project: str, prices: Prices) -> Sums:
+    """Return the sums over a project's sessions, and what they cost with their sub-agents."""
+    row = connection.execute(
+        "SELECT count(*), total(turns), total(calls), total(failed), min(started), max(ended) "
+        f"FROM sessions s WHERE {_MINE}",
+        (project,),
+    ).fetchone()
+    found = report_of(_cells(connection, project), "project", prices)
+    figures = found.totals
+    return Sums(
+        *(int(number) for number in row[:4]),
+        started=row[4],
+        ended=row[5],
+        figures=figures,
+        cost=found.cost if figures.has_cost else None,
+    )
+
+
+def weeks_of(
+    connection: sqlite3.Connection, project: str, prices: Prices, now: float
+) -> list[Week]:
+    """Return the last weeks up to now, quiet ones too, from the first with work in it on."""
+    lines = report_of(_cells(connection, project, weekly=True), "week", prices).lines
+    known = {line.names[0]: line for line in lines}
+    monday = _monday(day_of_slot(int(now) // _SLOT))
+    made: list[Week] = []
+    for back in range(_WEEKS - 1, -1, -1):
+        day = (monday - timedelta(weeks=back)).isoformat()
+        line = known.get(week_of(day))
+        if line is not None:
+            figures = line.figures
+            made.append(Week(line.names[0], day, line.cost, figures.context + figures.output))
+        elif made:
+            made.append(Week(week_of(day), day, 0, 0))
+    return made
+
+
+def _monday(day: str) -> date:
+    found = date.fromisoformat(day)
+    return found - timedelta(days=found.weekday())
+
+
+def _cells(connection: sqlite3.Connection, project: str, *, weekly: bool = False) -> Cells:
+    cells: Cells = {}
+    for day, model, fast, band, *heap in connection.execute(
+        f"SELECT day, model, fast, band, {_SUMS} FROM days WHERE project = ? GROUP BY 1, 2, 3, 4",
+        (project,),
+    ):
+        name = week_of(day) if weekly else ""
+        add(cells, ((name,), day, model, fast, band), heap)
+    return cells
+
+
+def branches_of(connection: sqlite3.Connection, project: str, limit: int = 12) -> list[Branch]:
+    """Return the branches, the one that was last worked on first."""
+    rows = connection.execute(
+        f"SELECT branch, count(*), max(ended) FROM sessions s WHERE {_MINE} AND branch != '' "
+        "GROUP BY branch ORDER BY max(ended) DESC, branch LIMIT ?",
+        (project, limit),
+    )
+    return [Branch(*row) for row in rows]
+
+
+def pulls_of(connection: sqlite3.Connection, project: str, limit: int = 12) -> list[Pull]:
+    """Return the pull requests, the newest first."""
+    rows = connection.execute(
+        "SELECT l.target, l.note, s.id, s.title FROM links l JOIN sessions s ON s.file = l.file "
+        f"WHERE l.kind = 'pr' AND {_MINE} GROUP BY l.target ORDER BY max(l.message) DESC LIMIT ?",
+        (project, limit),
+    )
+    return [Pull(*row) for row in rows]
+
+
+def files_of(connection: sqlite3.Connection, project: str, limit: int = 15) -> list[FileUse]:
+    """Return the files that agents touched most: those they changed first, then those they read."""
+    # `CROSS JOIN` goes from sessions to what each did: rows of a file are one range.
+    edits = connection.execute(
+        "SELECT e.path, count(*), sum(e.added), sum(e.removed), count(DISTINCT s.id), max(e.time) "
+        f"FROM sessions s CROSS JOIN file_edits e ON e.message >= s.file << {SHIFT} "
+        f"AND e.message < (s.file + 1) << {SHIFT} WHERE s.project = ? AND e.path != '' "
+        "GROUP BY e.path ORDER BY 2 DESC, e.path LIMIT ?",
+        (project, limit),
+    ).fetchall()
+    reads = connection.execute(
+        "SELECT t.path, count(*), count(DISTINCT s.id), max(t.time) "
+        f"FROM sessions s CROSS JOIN tool_calls t ON t.message >= s.file << {SHIFT} "
+        f"AND t.message < (s.file + 1) << {SHIFT} "
+        "WHERE s.project = ? AND t.path != '' AND t.name = 'Read' "
+        "GROUP BY t.path ORDER BY 2 DESC, t.path LIMIT 500",
+        (project,),
+    ).fetchall()
+    read = {path: (number, sessions, last) for path, number, sessions, last in reads}
+    made: list[FileUse] = []
+    for path, number, added, removed, sessions, last in edits:
+        times, seen, _ = read.pop(path, (0, 0, None))
+        made.append(FileUse(path, number, added, removed, times, max(sessions, seen), last))
+    for path, (times, sessions, last) in list(read.items())[: limit - len(made)]:
+        made.append(FileUse(path, 0, 0, 0, times, sessions, last))
+    return made

@@ -1,0 +1,34 @@
+"""Answers that hold until the index changes, so that looking twice does not cost twice."""
+
+from collections.abc import Callable, Hashable
+from threading import Lock
+from typing import Any, Final, TypeVar
+
+__all__ = ["Kept"]
+
+_MOST: Final = 32
+_T = TypeVar("_T")
+
+
+class Kept:
+    """A few answers about one state of the index."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._stamp: Hashable = None
+        self._known: dict[Hashable, Any] = {}
+
+    def get(self, stamp: Hashable, question: Hashable, answer: Callable[[], _T]) -> _T:
+        """Return an answer. `stamp` says of which state, and must be older than the answer is."""
+        with self._lock:
+            if stamp != self._stamp:
+                self._stamp, self._known = stamp, {}
+            known = self._known
+            if question in known:
+                return known[question]
+        made = answer()
+        with self._lock:
+            if len(known) >= _MOST:
+                del known[next(iter(known))]
+            known[question] = made
+        return made

@@ -1,0 +1,25 @@
+// Steps open in place, and one key swaps the sides. Without it every link still leads to the same.
+import { say } from "./steno.js";
+import { keyed } from "./keys.js";
+
+async function fill(fold) {
+  const inside = fold.querySelector(":scope > .in");
+  if (!inside || "full" in fold.dataset) return;
+  fold.dataset.full = "";
+  try {
+    const answer = await fetch(fold.dataset.src, { headers: { accept: "text/html" } });
+    if (!answer.ok) throw new Error(`${answer.status}`);
+    const box = document.createElement("template");
+    box.innerHTML = await answer.text();
+    inside.append(box.content);
+  } catch {
+    delete fold.dataset.full;
+    say("This could not be read just now");
+  }
+}
+addEventListener("toggle", (event) => {
+  const fold = event.target;
+  if (fold instanceof HTMLDetailsElement && fold.open && fold.matches("[data-src]")) fill(fold);
+}, true);
+
+keyed("w", () => document.querySelector("[data-swap]")?.click());

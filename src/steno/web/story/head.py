@@ -1,0 +1,158 @@
+"""What a session is: its name and place, its figures, and how it stands."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from steno.index.opened import Index
+from steno.report import words
+from steno.report.costs import Cost
+from steno.report.sessions import Known, known_of, neighbours_of, spent_on
+from steno.session.story.status import Status, status_of
+from steno.web.house import House, Place
+from steno.web.paint import duration, money
+from steno.web.story.steps import counted
+from steno.web.story.tale import Tale
+
+__all__ = ["Head", "Lying", "head_of", "lying", "standing_of"]
+
+_SHORT: Final = 8
+_STANDINGS: Final = {
+    "running": "Live, writing turn {}",
+    "waiting": "Live, waiting for you",
+    "interrupted": "Interrupted",
+    "failed": "Failed",
+}
+
+
+class Lying(msgspec.Struct):
+    """What the index says of a session, looked up once for a page."""
+
+    known: Known
+    cost: Cost = Cost()
+    earlier: str = ""
+    later: str = ""
+    age: float = 0.0
+    """Seconds since its file was written to."""
+
+
+class Badge(msgspec.Struct):
+    """A count that is worth a glance."""
+
+    icon: str
+    text: str
+    cls: str = ""
+    href: str = ""
+
+
+class Head(msgspec.Struct):
+    """What stands above the turns."""
+
+    title: str
+    project: str = ""
+    branch: str = ""
+    short: str = ""
+    standing: str = ""
+    live: bool = False
+    said: str = ""
+    """How it stands, in words; nothing for what is over and well."""
+    reason: str = ""
+    facts: Sequence[str] = ()
+    cost: str = ""
+    badges: Sequence[Badge] = ()
+    gone: bool = False
+
+
+def lying(house: House, index: Index, place: Place, *, whole: bool = True) -> Lying:
+    """Return what the index says of a session; without `whole` only what costs nothing to know."""
+    known = known_of(index.connection, place.file)
+    found = Lying(known, age=max(0.0, house.now() - known.changed))
+    if whole:
+        found.earlier, found.later = neighbours_of(index.connection, place.id, known)
+        found.cost = spent_on(index.connection, place.id, house.prices)
+    return found
+
+
+def standing_of(tale: Tale, age: float, *, gone: bool) -> Status:
+    """Return how a conversation stands."""
+    if tale.thread is not None:
+        running = tale.thread.status == "running" and not gone
+        return status_of(tale.turns, seconds_since_write=age if running else None)
+    left = False
+    for node in reversed(tale.transcript.nodes):
+        if node.converses or node.type == "cost-state":
+            left = node.type == "cost-state"
+            break
+    return status_of(tale.turns, seconds_since_write=None if gone else age, left=left)
+
+
+def head_of(tale: Tale, place: Place, found: Lying, now: float) -> Head:
+    """Return the head of a page about a session or a sub-agent."""
+    known = found.known
+    status = standing_of(tale, found.age, gone=place.gone)
+    live = status.standing in ("running", "waiting")
+    thread = tale.thread
+    title = known.title or place.id
+    if thread is not None:
+        title = thread.description or thread.prompt.strip().split("\n")[0][:160] or tale.agent
+    cost = found.cost.known if thread is None else tale.cost_of_agent(thread).known
+    return Head(
+        title,
+        known.project,
+        known.branch,
+        place.id[:_SHORT],
+        status.standing,
+        live,
+        _STANDINGS.get(status.standing, "").format(len(tale.turns)),
+        status.reason,
+        [fact for fact in _facts(tale, known, now) if fact],
+        money(cost),
+        [*_badges(tale)],
+        place.gone,
+    )
+
+
+def _facts(tale: Tale, known: Known, now: float) -> list[str]:
+    turns = tale.turns
+    started = turns[0].started if turns else None
+    ended = turns[-1].ended if turns else None
+    begun = started.timestamp() if started is not None else known.started
+    took = (ended - started).total_seconds() if started is not None and ended is not None else None
+    work = sum(counted(turn.steps) for turn in turns)
+    when = f"{words.day(begun, now)} {words.clock(begun)}" if begun is not None else ""
+    return [
+        words.model_name(_model(tale) or known.model),
+        when[:1].lower() + when[1:] if when.startswith(("Today", "Yesterday")) else when,
+        duration(took) if took else "",
+        f"{words.count(len(turns), 'turn')}, {words.count(work, 'step')}",
+        tale.thread.kind if tale.thread is not None else "",
+    ]
+
+
+def _model(tale: Tale) -> str:
+    models = (node.model for node in reversed(tale.nodes) if node.model)
+    return next((model for model in models if not model.startswith("<")), "")
+
+
+def _badges(tale: Tale) -> list[Badge]:
+    made: list[Badge] = []
+    agents = [each for each in tale.session.all_agents if not each.warmup]
+    if tale.thread is not None:
+        agents = list(tale.thread.children)
+    if agents:
+        made.append(Badge("agent", words.count(len(agents), "sub-agent"), href="#p-use"))
+    cuts = [turn for turn in tale.turns if turn.compaction is not None]
+    if cuts:
+        made.append(Badge("fold", words.count(len(cuts), "compaction"), href="#c1"))
+    if tale.sides:
+        made.append(Badge("rewind", f"{len(tale.sides):,} abandoned", href="#p-out"))
+    errors = sum(turn.errors for turn in tale.turns)
+    if errors:
+        made.append(Badge("warn", f"{errors:,} failed", "bad"))
+    gaps = [gap for gap in tale.transcript.gaps if gap.damage]
+    if gaps:
+        made.append(
+            Badge("warn", f"{words.count(len(gaps), 'gap')} in the file", "warn", "#p-find")
+        )
+    return made

@@ -1,0 +1,294 @@
+"""Two sessions side by side: what they share, and where they part."""
+
+from collections.abc import Sequence
+from itertools import pairwise, product
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.web.tries import CWD, PROMPT, first_try, second_try
+
+from steno.demo.builder import Session as Made
+from steno.demo.stories import invoice, tidegauge
+from steno.demo.stories.kit import bash, begin
+from steno.format.source import BytesSource
+from steno.report.compare import Comparison, Known, Side, compare, side_of
+from steno.report.compare.align import Aligned, align
+from steno.report.compare.path import below
+from steno.report.compare.suites import SuiteRun, suite_run
+from steno.report.compare.weigh import doing
+from steno.session.session import Session
+from steno.session.transcript import load
+from steno.store.discover import found_at
+from steno.store.library import open_found
+
+_ROWS = st.lists(st.sampled_from("abcdef"), max_size=40)
+
+
+def _opened(made: Made) -> Session:
+    return Session(load(BytesSource(made.bytes())), name=made.session_id)
+
+
+def _side(made: Made, project: str = CWD, nodes: int = 60_000) -> Side:
+    return side_of(_opened(made), Known(project=project), nodes=nodes)
+
+
+@pytest.fixture(scope="module")
+def tries() -> Comparison:
+    return compare(_side(first_try()), _side(second_try()))
+
+
+# Alignment
+
+
+def _assert_whole(found: Aligned, a: Sequence[str], b: Sequence[str]) -> None:
+    """Both rows come out again, and what is called common is."""
+    assert [place for part in found.parts for place in part.a] == list(range(len(a)))
+    assert [place for part in found.parts for place in part.b] == list(range(len(b)))
+    for part in found.parts:
+        assert part.a or part.b
+        if part.common:
+            assert [a[place] for place in part.a] == [b[place] for place in part.b]
+    kinds = [part.common for part in found.parts]
+    assert all(one != other for one, other in pairwise(kinds))
+
+
+def _longest(a: Sequence[str], b: Sequence[str]) -> int:
+    """The length of the longest common row, by the textbook."""
+    best = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
+    for one, mine in enumerate(a):
+        for other, theirs in enumerate(b):
+            best[one + 1][other + 1] = (
+                best[one][other] + 1
+                if mine == theirs
+                else max(best[one][other + 1], best[one + 1][other])
+            )
+    return best[-1][-1]
+
+
+def _common(found: Aligned) -> int:
+    return sum(len(part.a) for part in found.parts if part.common)
+
+
+@given(_ROWS, _ROWS)
+def test_aligned_parts_give_both_rows_again_and_miss_nothing_common(
+    a: list[str], b: list[str]
+) -> None:
+    found = align(a, b)
+    _assert_whole(found, a, b)
+    assert _common(found) == _longest(a, b)
+    assert found.loose == 0
+
+
+@given(_ROWS, _ROWS, st.integers(0, 60))
+def test_rows_stay_whole_when_there_is_no_time_to_look(
+    a: list[str], b: list[str], cells: int
+) -> None:
+    found = align(a, b, cells=cells)
+    _assert_whole(found, a, b)
+    both = zip(a, b, strict=False)
+    same = next((place for place, (x, y) in enumerate(both) if x != y), min(len(a), len(b)))
+    first = found.parts[0] if found.parts else None
+    assert (len(first.a) if first is not None and first.common else 0) >= same
+
+
+@given(_ROWS, _ROWS, st.data())
+def test_ties_are_kept_whatever_stands_between(
+    a: list[str], b: list[str], data: st.DataObject
+) -> None:
+    pairs = [(one, other) for one in range(len(a)) for other in range(len(b)) if a[one] == b[other]]
+    tie = data.draw(st.sampled_from(pairs)) if pairs else None
+    found = align(a, b, ties=[tie] if tie else [])
+    _assert_whole(found, a, b)
+    tied = {
+        pair for part in found.parts if part.common for pair in zip(part.a, part.b, strict=True)
+    }
+    assert tie is None or tie in tied
+
+
+def test_rows_of_many_thousands_are_aligned_by_what_they_have_once() -> None:
+    a = [f"{place}" if place % 5 == 0 else "again" for place in range(12_000)]
+    b = [*a[:3000], *("new" for _ in range(800)), *a[3500:]]
+    found = align(a, b)
+    _assert_whole(found, a, b)
+    assert _common(found) >= 11_500
+    assert found.loose == 0
+
+
+def test_what_has_no_handle_is_left_apart_and_counted() -> None:
+    a = [letter for word in product("ab", repeat=8) for letter in word]
+    b = a[::-1]
+    found = align(["x", *a], ["x", *b])
+    _assert_whole(found, ["x", *a], ["x", *b])
+    assert found.loose > 4000
+
+
+# Sessions
+
+
+def test_two_tries_of_one_task_part_where_they_do_something_else(tries: Comparison) -> None:
+    assert tries.alike == "prompt"
+    assert tries.shared is None
+    assert tries.parting is not None
+    assert tries.parting.steps == 4
+    assert doing(tries.parting.a) == "edits papercrane/text/shape.py"
+    assert doing(tries.parting.b) == "runs uv run papercrane glyphs --missing"
+    assert tries.common == 5
+    assert [part.common for part in tries.prompts.parts] == [True, False]
+
+
+def test_files_and_commands_are_told_for_both(tries: Comparison) -> None:
+    files = {name: (a, b) for name, a, b in tries.files}
+    a, b = files["papercrane/text/shape.py"]
+    assert a is not None
+    assert b is not None
+    assert (a.edits, a.added, a.removed, b.edits, b.reads) == (2, 2, 2, 0, 1)
+    assert files["tests/fonts/test_subset.py"][0] is None
+    commands = {name: (a, b) for name, a, b in tries.commands}
+    a, b = commands["uv run pytest -q"]
+    assert a is not None
+    assert b is not None
+    assert (a.times, a.failed, a.tests) == (2, 2, SuiteRun(118, 3))
+    assert (b.times, b.failed, b.tests) == (1, 0, SuiteRun(121, 0))
+    assert [name for name, one, other in tries.files if one and other] == [
+        name for name, *_ in tries.files[:2]
+    ]
+
+
+def test_who_did_better_is_said_where_less_is_better(tries: Comparison) -> None:
+    better = {figure.name: figure.better for figure in tries.figures}
+    assert better["Failed steps"] == better["Failing tests"] == better["Turns"] == "b"
+    assert better["Steps"] == better["Read from cache"] == better["Lines added"] == ""
+
+
+def test_a_fork_shares_its_beginning_record_by_record() -> None:
+    storm, fork = tidegauge.stories()[2:4]
+    found = compare(_side(storm, storm.cwd), _side(fork, fork.cwd))
+    assert (found.alike, found.forked) == ("fork", "b")
+    assert found.shared is not None
+    assert (found.shared.turns, found.shared.steps) == (3, 9)
+    assert found.parting is not None
+    assert found.parting.a is None
+    assert {f.better for f in found.figures if f.unit in ("money", "tokens")} == {""}
+    assert compare(_side(fork, fork.cwd), _side(storm, storm.cwd)).forked == "a"
+
+
+def test_the_same_work_in_another_folder_is_the_same_path() -> None:
+    here, there = _side(second_try()), _side(second_try("/srv/wt/2"), "/srv/wt/2")
+    found = compare(here, there)
+    assert found.parting is None
+    assert found.common == here.steps == 8
+
+
+def test_a_session_beside_itself_never_parts() -> None:
+    side = _side(first_try())
+    found = compare(side, side)
+    assert found.parting is None
+    assert [part.common for part in found.path.parts] == [True]
+
+
+def test_of_a_huge_session_the_beginning_is_told_and_the_rest_counted() -> None:
+    made = first_try()
+    whole, some = _side(made), _side(made, nodes=12)
+    assert whole.cut == 0
+    assert some.cut > 0
+    assert [item.key for item in some.path] == [item.key for item in whole.path][: len(some.path)]
+    few = side_of(_opened(made), Known(project=CWD), items=3)
+    assert (len(few.path), few.cut) == (3, len(whole.path) - 3)
+    assert few.steps == whole.steps
+
+
+def test_a_huge_session_is_counted_by_the_index_and_stands_as_its_end_says() -> None:
+    known = Known(project=CWD, turns=77, calls=500, failed=9)
+    some = side_of(_opened(first_try()), known, nodes=12)
+    assert (some.turns, some.steps, some.failed) == (77, 500, 9)
+    assert some.standing == _side(first_try()).standing == "finished"
+    whole = side_of(_opened(first_try()), known)
+    assert (whole.turns, whole.steps, whole.failed) == (2, 8, 2)
+
+
+def test_sub_agents_that_did_too_much_are_counted_and_not_read(tmp_path: Path) -> None:
+    story = next(each for each in invoice.stories() if len(each.transcripts) == 3)
+    for name, data in story.files().items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    session = open_found(found_at(str(tmp_path / story.file)))
+    with session:
+        agents = sum(len(thread.nodes) for thread in session.all_agents)
+        whole = side_of(session, Known(project=story.cwd))
+        some = side_of(session, Known(project=story.cwd), nodes=agents - 1)
+    assert whole.agents == some.agents == 3
+    assert (whole.unheard, some.unheard) == (0, 1)
+
+
+def test_prompts_belong_together_on_the_path_as_they_do_in_their_list() -> None:
+    made = [begin(seed=f"order-{number}", cwd=CWD) for number in range(2)]
+    for each, prompts in zip(made, (("First.", "Then."), ("Then.",)), strict=True):
+        for place, prompt in enumerate(prompts):
+            each.user(prompt)
+            if not place:
+                for word in ("one", "two", "three"):
+                    each.assistant(bash(f"echo {word}", "Say it")).result(word)
+            each.assistant("Done.")
+    a, b = (_side(each.exit()) for each in made)
+    found = compare(a, b)
+    pairs = [
+        (a.path[one].subject, b.path[other].subject)
+        for part in found.path.parts
+        if part.common
+        for one, other in zip(part.a, part.b, strict=True)
+        if a.path[one].is_prompt
+    ]
+    assert pairs == [("Then.", "Then.")]
+
+
+def test_an_empty_session_can_be_compared() -> None:
+    nothing = side_of(Session(load(BytesSource(b"")), name="x"), Known())
+    found = compare(nothing, _side(second_try()))
+    assert found.common == 0
+    assert found.parting is not None
+    assert found.parting.a is None
+    assert compare(nothing, nothing).parting is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "numbers"),
+    [
+        ("43 passed", (43, 0)),
+        ("exit 1, 3 failed, 118 passed", (118, 3)),
+        ("Ran 7 tests, OK", (7, 0)),
+        ("Ran 7 tests, FAILED (failures=2, errors=1)", (4, 3)),
+        ("12 passing", (12, 0)),
+        ("43 lines", None),
+        ("", None),
+    ],
+)
+def test_what_a_test_runner_says_is_read_as_numbers(
+    outcome: str, numbers: tuple[int, int] | None
+) -> None:
+    found = suite_run(outcome)
+    assert (None if found is None else (found.passed, found.failed)) == numbers
+
+
+def test_a_path_is_told_from_the_project_on() -> None:
+    assert below("C:\\work\\a\\b.py", "C:\\work\\a") == "b.py"
+    assert below("/home/ada/other", "") == "/home/ada/other"
+
+
+def test_every_real_session_can_be_laid_beside_the_next(shared: Path) -> None:
+    files = sorted((shared / "corpus").rglob("*.jsonl"))
+    files = [path for path in files if 0 < path.stat().st_size < 400_000][:120]
+    assert files
+    before: Side | None = None
+    for path in files:
+        session = open_found(found_at(str(path)))
+        with session:
+            side = side_of(session, Known(project=session.project))
+        found = compare(side, before or side)
+        assert [place for part in found.path.parts for place in part.a] == [*range(len(side.path))]
+        before = side
+
+
+def test_the_first_words_are_what_was_asked() -> None:
+    assert _side(first_try()).path[0].subject == PROMPT
