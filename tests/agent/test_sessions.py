@@ -90,3 +90,20 @@ def test_a_file_without_a_conversation_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b'{"type":"summary","summary":"x"}\n')
     with pytest.raises(NotFound, match="no conversation"):
         go_on(str(path), str(tmp_path))
+
+
+def test_whoever_only_opens_a_session_changes_nothing_in_it(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, Script().on("go", tool("Look", what="x")).then("Seen."))
+    stage.say("go")
+    path = Path(stage.path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    call = next(place for place, line in enumerate(lines) if b'"tool_use"' in line)
+    path.write_bytes(b"".join(lines[: call + 1]))
+    before = path.read_bytes()
+    work = go_on(stage.path, stage.cwd)
+    assert path.read_bytes() == before
+    # What became of the call is written with the next words.
+    work.talk.prompt("more")
+    work.talk.recorder.close()
+    added = path.read_bytes()[len(before) :]
+    assert added.index(b'"tool_result"') < added.index(b"more")

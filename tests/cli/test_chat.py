@@ -256,7 +256,7 @@ def test_a_signal_ends_it_while_it_waits_for_a_message(chat: Chat, number: signa
             if json.loads(line)["type"] == "result":
                 break
         ran.send_signal(number)
-        assert ran.wait(30) == 130
+        assert ran.wait(30) == 128 + number
     chat.check()
 
 
@@ -287,8 +287,8 @@ def test_where_nobody_listens_any_more_the_session_is_left_sound(
 
 
 def test_what_is_wrong_with_the_surroundings_is_said_beside_the_answer(chat: Chat) -> None:
-    assert chat("-p", "hello", "--settings", "{bad", "--mcp-config", "{bad") == "Yes.\n"
-    assert "--settings" in chat.said
+    servers = json.dumps({"mcpServers": {"odd": {}}})
+    assert chat("-p", "hello", "--mcp-config", servers) == "Yes.\n"
     assert "--mcp-config" in chat.said
     chat("-p", "hello", "--settings", '{"permissions": {"deny": ["Bash(rm"]}}')
     assert "Bash(rm" in chat.said
@@ -320,6 +320,15 @@ def test_a_new_session_has_an_id_of_its_own(chat: Chat) -> None:
         ["--max-budget-usd", "nan"],
         ["--max-budget-usd", "0"],
         ["--max-budget-usd", "-1"],
+        ["--settings", "/nonexistent/settings.json"],
+        ["--settings", "{bad"],
+        ["--settings", "."],
+        ["--mcp-config", "{bad"],
+        ["--mcp-config", "/nonexistent/servers.json"],
+        ["--agents", "[]"],
+        ["--agents", "nonsense"],
+        ["--add-dir", "/nonexistent"],
+        ["--tools", "Read,Foo"],
     ],
 )
 def test_options_that_make_no_sense_are_refused(chat: Chat, options: list[str]) -> None:

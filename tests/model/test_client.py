@@ -328,16 +328,19 @@ def test_a_server_that_hangs_after_the_last_event_does_not_hold_the_response(
     assert on([Answer(raw=body, end="hang")], streaming)[0] == EVENTS
 
 
-def test_nobody_there_is_told() -> None:
+def test_nobody_there_is_told_by_their_port_and_not_tried_for_long() -> None:
+    pauses = Pauses()
+
     async def run() -> ApiError:
         async with loopback(WHOLE) as server:
             pass
-        async with api_of(server, patience=Patience(retries=0)) as api:
-            with pytest.raises(ApiError, match=r"cannot connect to 127\.0\.0\.1") as caught:
+        async with api_of(server, pauses=pauses, patience=Patience()) as api:
+            with pytest.raises(ApiError, match=r"cannot connect to 127\.0\.0\.1:\d+") as caught:
                 await events_of(api)
         return caught.value
 
-    assert asyncio.run(run()).kind == "connection_error"
+    assert asyncio.run(run()).kind == "connection_refused"
+    assert len(pauses.waited) == Patience().unheard < Patience().retries
 
 
 # Trying again

@@ -49,3 +49,29 @@ def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> No
 def test_a_full_disk_is_one_clear_error() -> None:
     with Appender("/dev/full") as file, pytest.raises(Unwritable, match="/dev/full"):
         file.append(b"one\n")
+
+
+def test_a_file_that_was_removed_is_there_again_with_all_that_was_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "s.jsonl"
+    with Appender(str(path)) as file:
+        file.append(b"one\n" * 1_000_000)
+        path.unlink()
+        path.parent.rmdir()
+        file.append(b"two\n")
+        assert file.strangers == 0
+        path.unlink()
+        file.append(b"three\n")
+    assert path.read_bytes() == b"one\n" * 1_000_000 + b"two\nthree\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_where_another_file_has_its_name_that_one_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    with Appender(str(path)) as file:
+        file.append(b"one\n")
+        other = tmp_path / "other"
+        other.write_bytes(b"mended one\n")
+        other.replace(path)
+        file.append(b"two\n")
+        assert file.strangers
+    assert path.read_bytes() == b"mended one\ntwo\n"

@@ -132,7 +132,7 @@ def test_a_signal_while_commands_run_ends_them_all(
             assert ran.poll() is None
         ran.send_signal(number)
         lines = [json.loads(line) for line in ran.stdout]
-    assert ran.returncode == 130
+    assert ran.returncode == 128 + number
     assert (lines[-1]["type"], lines[-1]["subtype"]) == ("result", "error_during_execution")
     assert not Path("/proc", pid.read_text().strip()).exists()
     assert len(list(program.files.glob("*/*/subagents/*.jsonl"))) == 2

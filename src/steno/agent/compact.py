@@ -4,12 +4,13 @@ The last turn stays word for word. The summary is made from plain text, piece by
 be, so no conversation is too long to be compacted.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
+from steno.agent.asides import ask
 from steno.agent.conversation import Tail
 from steno.agent.events import Compacted, Noticed
-from steno.agent.gates import Gate
+from steno.agent.gates import Gate, is_too_long
 from steno.agent.loop import Agent
 from steno.agent.meter import window_of
 from steno.agent.sizes import CHARACTERS_PER_TOKEN, estimate, text_of, told
@@ -25,6 +26,8 @@ _TAIL: Final = 0.2
 _PIECE: Final = 0.5
 """The part of the window that one piece of a long conversation may fill."""
 _NEAR: Final = 0.5
+_SMALLEST: Final = 2_000
+"""A piece of so few letters is not made smaller."""
 _FILES: Final = 5
 _FILE_SIZE: Final = 20_000
 _ALL_FILES: Final = 0.1
@@ -68,6 +71,10 @@ class Compactor:
             used = taken(agent)
         if used >= limit:
             await self.compact(agent, "auto")
+
+    async def make_room(self, agent: Agent) -> bool:
+        """Compact because the API has refused what was guessed to fit; whether that was done."""
+        return self._automatic and await self.compact(agent, "auto")
 
     def window(self, agent: Agent) -> int:
         """Return how many tokens the model takes in."""
@@ -124,12 +131,20 @@ class Compactor:
     async def _summary(self, agent: Agent, messages: list[Message], wishes: str) -> str:
         wished = f" Above all: {wishes}" if wishes else ""
         size = self._characters(agent, _PIECE)
+        rest = "\n\n".join(told(messages))
         summary = ""
-        for text in _pieces("\n\n".join(told(messages)), size):
+        while rest:
             asked = _ASK_ON if summary else _ASK
-            question = asked.format(wishes=wished, summary=summary, text=text)
-            response = await agent.ask(_SUMMARIZER, question)
-            summary = text_of(response.blocks).strip()
+            question = asked.format(wishes=wished, summary=summary, text=rest[:size])
+            try:
+                response = await ask(agent, _SUMMARIZER, question)
+            except ApiError as error:
+                # Some texts have far more tokens than letters let guess.
+                if not is_too_long(error) or size <= _SMALLEST:
+                    raise
+                size = min(size, len(rest)) // 2
+                continue
+            summary, rest = text_of(response.blocks).strip(), rest[size:]
             # What was said before must not give way to nothing.
             if not summary or response.stop_reason == "refusal":
                 return ""
@@ -191,11 +206,6 @@ def _parted(messages: list[Message], room: int) -> tuple[list[Message], list[Mes
 def _is_prompt(message: Message) -> bool:
     blocks: list[dict[str, Any]] = message["content"]
     return message["role"] == "user" and all(each.get("type") != "tool_result" for each in blocks)
-
-
-def _pieces(text: str, size: int) -> Iterator[str]:
-    for start in range(0, len(text), size):
-        yield text[start : start + size]
 
 
 def _active_files(agent: Agent, room: int) -> str:

@@ -115,7 +115,8 @@ class Conversation:
             blocks,
             message_id=response.id,
             model=response.model,
-            stop_reason=response.stop_reason or "end_turn",
+            stop_reason=response.stop_reason,
+            stop_sequence=response.stop_sequence,
             usage=response.usage,
             request_id=response.request_id,
         )
@@ -163,8 +164,11 @@ class Conversation:
         return uuid
 
     def settle(self, call: str, outcome: Outcome) -> None:
-        """Write down the result of a call that the messages have settled already."""
-        self.recorder.write(
+        """Write down the result of a call that the messages have settled already.
+
+        It is written with whatever is said next: until then somebody may still be at work on it.
+        """
+        self.recorder.write_ahead(
             self.recorder.compose.result(call, outcome.content, is_error=outcome.is_error)
         )
 
@@ -230,7 +234,12 @@ class Conversation:
 
     def _again(self, role: str, blocks: list[Block], model: str) -> None:
         if role == "assistant":
-            self.response(Response(id=f"msg_{self.recorder.leaf}", model=model, blocks=blocks))
+            name, calls = (
+                f"msg_{self.recorder.leaf}",
+                any(b.get("type") == "tool_use" for b in blocks),
+            )
+            reason = "tool_use" if calls else "end_turn"
+            self.response(Response(id=name, model=model, blocks=blocks, stop_reason=reason))
             return
         for block in blocks:
             if block.get("type") == "tool_result":

@@ -143,6 +143,10 @@ class Ended(msgspec.Struct, frozen=True):
     cost: int
     """In micro-dollars."""
     leaf: str | None = None
+    asking: float = 0
+    """How many of the seconds were spent waiting for answers."""
+    models: dict[str, dict[str, int]] = {}
+    """Of each model: its tokens, and under `cost` its micro-dollars, sub-agents' among them."""
 
 
 class Within(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ import msgspec
 from steno.guard.decision import Verdict
 from steno.model.wire import ApiError
 
-__all__ = ["Bounds", "Gate", "Gates", "Kept", "failure_name", "open_gates"]
+__all__ = ["Bounds", "Gate", "Gates", "Kept", "failure_name", "is_too_long", "open_gates"]
 
 _FAILURES: Final = {
     "rate_limit_error": "rate_limit",
@@ -22,6 +22,8 @@ _FAILURES: Final = {
     "overloaded_error": "server_error",
     "timeout_error": "server_error",
 }
+_BAD: Final = (400, 413)
+_TOO_LONG: Final = ("prompt is too long", "exceed context limit", "exceeds the maximum size")
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +87,12 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
         """Return the event before a turn ends, and its facts."""
         facts = {"stop_hook_active": again, "last_assistant_message": answer}
         return ("SubagentStop" if self.agent else "Stop"), {**facts, **self.agent}
+
+
+def is_too_long(error: ApiError) -> bool:
+    """Whether the API has refused a request because it does not fit into the window."""
+    words = str(error).lower()
+    return error.status in _BAD and any(part in words for part in _TOO_LONG)
 
 
 def failure_name(error: ApiError) -> str:

@@ -168,10 +168,12 @@ class Printer:
             "subtype": subtype,
             "is_error": code != 0,
             "duration_ms": round(ended.seconds * 1000),
+            "duration_api_ms": round(ended.asking * 1000),
             "num_turns": ended.requests,
             "result": ended.text,
             "total_cost_usd": ended.cost / _MICRO,
             "usage": ended.usage,
+            "modelUsage": {name: _by_model(each) for name, each in ended.models.items()},
             "permission_denials": self._refused,
         }
         if self._sandbox is not None and self._output == "json":
@@ -180,6 +182,16 @@ class Printer:
             result["structured_output"] = self._structured
         self._line(result)
         return code
+
+
+def _by_model(counted: dict[str, int]) -> dict[str, Any]:
+    return {
+        "inputTokens": counted["input_tokens"],
+        "outputTokens": counted["output_tokens"],
+        "cacheReadInputTokens": counted["cache_read_input_tokens"],
+        "cacheCreationInputTokens": counted["cache_creation_input_tokens"],
+        "costUSD": counted["cost"] / _MICRO,
+    }
 
 
 def _delta(event: events.Grew) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from typing import Any
 
 import msgspec
 
@@ -10,7 +11,7 @@ from steno.agent.events import Event
 from steno.model import events as streamed
 from steno.model.wire import ApiError, Block, Response
 
-__all__ = ["Hearing"]
+__all__ = ["Hearing", "retry_fields"]
 
 
 class Hearing:
@@ -77,3 +78,18 @@ class Hearing:
                 self._emit(events.Grew("input", text, index))
             case _:
                 pass
+
+
+def retry_fields(event: streamed.Retrying) -> dict[str, Any]:
+    """Return what a session says of a request that is made again."""
+    error = event.error
+    return {
+        "error": {
+            "message": str(error),
+            "status": error.status,
+            "requestId": error.request_id,
+        },
+        "retryInMs": round(event.delay * 1000),
+        "retryAttempt": event.attempt,
+        "maxRetries": event.of,
+    }

@@ -1,7 +1,7 @@
 """What a command or a skill is lent for the rest of a turn: tools to use unasked, another model."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -16,6 +16,9 @@ from steno.tools.base import Around
 
 __all__ = ["Followed", "Lending", "opened_skills"]
 
+_OPEN: Final = ("default", "acceptEdits")
+"""The modes in which a sub-agent may have another."""
+
 
 class Followed:
     """A guard that follows the mode which tools ask for, what is lent and granted, the sandbox."""
@@ -26,9 +29,14 @@ class Followed:
         around: Around,
         confined: Confined | None = None,
         granted: Granted | None = None,
+        *,
+        of_its_own: str = "",
     ) -> None:
+        """Take the guard and what it follows; `of_its_own` is a sub-agent's mode, if it has one."""
+        self._of_its_own = of_its_own
         self._confined = confined
         self._granted = granted
+        self._session: Mode = guard.mode
         self._own: Guard = guard
         self._guard: Guard = guard
         self._around = around
@@ -39,8 +47,11 @@ class Followed:
     @property
     def mode(self) -> Mode:
         """The mode it is in now."""
-        wanted: Any = self._around.kept.get("mode")
-        return wanted if wanted in MODES else self._own.mode
+        asked: Any = self._around.kept.get("mode")
+        mode: Mode = asked if asked in MODES else self._session
+        own: Any = self._of_its_own
+        # A session that plans, asks nobody or asks about nothing is not left by who works in it.
+        return own if own in MODES and mode in _OPEN else mode
 
     def lend(self, rules: tuple[str, ...]) -> None:
         """Allow more for a while; rules that deny or ask still stand."""
@@ -69,14 +80,14 @@ class Lending:
 
     def __init__(self, agent: Agent, guard: Followed, named: Callable[[str], str]) -> None:
         self._agent = agent
-        self._guard = guard
+        self.guard = guard
         self._named = named
         self._model = ""
         agent.caller.over = self.over
 
     def lend(self, allowed: tuple[str, ...], model: str = "") -> None:
         """Let tools be used unasked, and another model be asked."""
-        self._guard.lend(allowed)
+        self.guard.lend(allowed)
         agent, wanted = self._agent, self._named(model)
         if wanted:
             self._model = self._model or agent.course.model
@@ -84,7 +95,7 @@ class Lending:
 
     def over(self) -> None:
         """Take everything back."""
-        self._guard.take_back()
+        self.guard.take_back()
         if self._model:
             agent, model = self._agent, self._model
             agent.course = msgspec.structs.replace(agent.course, model=model)

@@ -6,8 +6,8 @@ which writes it down first. It knows no screen, no settings files and no command
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
 
 import msgspec
 
@@ -15,10 +15,12 @@ from steno.agent import events
 from steno.agent.branch import git_branch
 from steno.agent.calls import Caller, grouped
 from steno.agent.conversation import Conversation
+from steno.agent.course import Course, Fitting, Model
 from steno.agent.events import Event, Reason
-from steno.agent.gates import Bounds, Gate, Kept, failure_name
-from steno.agent.hearing import Hearing
+from steno.agent.gates import Bounds, Gate, Kept, failure_name, is_too_long
+from steno.agent.hearing import Hearing, retry_fields
 from steno.agent.meter import Meter
+from steno.agent.models import bare_model
 from steno.agent.said import Companion, Prompt, Said
 from steno.agent.sayable import sayable_response
 from steno.agent.sizes import text_of
@@ -37,33 +39,6 @@ _NUDGED: Final = {
 }
 """The reasons to stop after which the model is to go on, and what it is told."""
 _NOT_DONE: Final = "The user broke in before this was done."
-
-
-class Model(Protocol):
-    """Something that answers requests."""
-
-    def stream(self, request: Request) -> AsyncGenerator[streamed.Event, None]:
-        """Answer a request bit by bit."""
-        ...
-
-
-class Course(msgspec.Struct, frozen=True, kw_only=True):
-    """What is the same for every request of a conversation."""
-
-    model: str
-    max_tokens: int = 32_000
-    system: tuple[Block, ...] = ()
-    thinking: dict[str, Any] | None = None
-    effort: str = ""
-    """How hard the model tries; empty for as it is used to."""
-
-
-class Fitting(Protocol):
-    """Makes room when the window fills up."""
-
-    async def __call__(self, agent: "Agent") -> None:
-        """Compact the conversation if it has to be."""
-        ...
 
 
 class _Held:
@@ -97,6 +72,8 @@ class Agent:
         """The events at which its turns begin and end."""
         self.ahead: list[Kept] = []
         """What the session keeps before the next prompt."""
+        self.waits: Callable[[float | None], Awaitable[None]] | None = None
+        """Waits, so many seconds at most, until somebody in the background has something to say."""
         self.inbox: list[tuple[str, bool]] = []
         """What is to be said at the next chance: (words, whether nobody said them)."""
         self._working: asyncio.Task[Any] | None = None
@@ -169,6 +146,8 @@ class Agent:
             usage=dict(meter.usage),
             cost=meter.cost,
             leaf=self.talk.recorder.leaf,
+            asking=meter.asking,
+            models={name: dict(each) for name, each in meter.models.items()},
         )
 
     async def _turn(self, prompt: Prompt) -> tuple[Reason, str]:
@@ -226,6 +205,8 @@ class Agent:
             if nudge and response.blocks:
                 self.talk.prompt(nudge, meta=True)
             return None
+        if self.waits is not None and not self.inbox:
+            await self.waits(self.meter.left)
         if await self._empty_inbox():
             return None
         answer = text_of(response.blocks)
@@ -262,7 +243,7 @@ class Agent:
         course = self.course
         choice = {"type": "tool", "name": self._forced} if self._forced else None
         return Request(
-            model=course.model,
+            model=bare_model(course.model),
             max_tokens=course.max_tokens,
             messages=self.talk.wire(),
             system=list(course.system),
@@ -286,16 +267,28 @@ class Agent:
         return thinking if may_think(self.talk.messages(), self._thought) else None
 
     async def _answer(self) -> Response:
-        """Return the next response, recorded; one that was cut off counts as far as it came."""
-        if self.fit is not None:
-            await self.fit(self)
+        """Return the next response, recorded; where it does not fit, after room was made for it."""
+        if self.fit is None:
+            return await self._heard()
+        await self.fit(self)
+        try:
+            return await self._heard()
+        except ApiError as error:
+            # What the figures did not say the API does.
+            if not is_too_long(error) or not await self.fit.make_room(self):
+                raise
+        return await self._heard()
+
+    async def _heard(self) -> Response:
+        """Return a response, recorded; one that was cut off counts as far as it came."""
         request = self.request()
         self.emit(events.Asked(request.model, len(request.messages)))
         self.meter.requests += 1
-        self._hearing = Hearing(self.emit, self._note_retry)
+        self._hearing = Hearing(self.emit, self.note_retry)
         self._was_cut = False
         try:
-            response = await self._hearing.listen(self.model.stream(request))
+            with self.meter.waiting():
+                response = await self._hearing.listen(self.model.stream(request))
         except StreamCut as cut:
             response = msgspec.structs.replace(cut.partial, stop_reason=None)
             self._was_cut = True
@@ -309,53 +302,10 @@ class Agent:
         self.emit(events.Answered(response, uuids))
         return response
 
-    async def consult(self, system: str, question: str) -> str:
-        """Ask the model something beside the conversation; return what it says."""
-        return text_of((await self.ask(system, question)).blocks)
-
-    async def ask(self, system: str, question: str) -> Response:
-        """Ask the model something beside the conversation; return its whole answer."""
-        request = Request(
-            model=self.course.model,
-            max_tokens=self.course.max_tokens,
-            messages=[{"role": "user", "content": [{"type": "text", "text": question}]}],
-            system=[{"type": "text", "text": system}],
-        )
-        return await self.aside(request)
-
-    async def aside(self, request: Request) -> Response:
-        """Return the answer to a request beside the conversation; it costs, but is not recorded."""
-        cuts = 0
-        while True:
-            hearing = Hearing(lambda _event: None, self._note_retry)
-            try:
-                response = await hearing.listen(self.model.stream(request))
-            except StreamCut as cut:
-                self.meter.pay(cut.partial.model, cut.partial.usage)
-                cuts += 1
-                if cuts == _NUDGES:
-                    raise
-            else:
-                self.meter.pay(response.model, response.usage)
-                return response
-
-    def _note_retry(self, event: streamed.Retrying) -> None:
-        error = event.error
+    def note_retry(self, event: streamed.Retrying) -> None:
+        """Take down that a request is made again."""
         recorder = self.talk.recorder
-        recorder.write(
-            recorder.compose.note(
-                "api_error",
-                level="error",
-                error={
-                    "message": str(error),
-                    "status": error.status,
-                    "requestId": error.request_id,
-                },
-                retryInMs=round(event.delay * 1000),
-                retryAttempt=event.attempt,
-                maxRetries=event.of,
-            )
-        )
+        recorder.write(recorder.compose.note("api_error", level="error", **retry_fields(event)))
 
     # Tools
 

@@ -1,11 +1,13 @@
 """What a turn has taken so far, and what it may take."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from steno.agent.events import Reason
+from steno.agent.models import LARGE
 
 __all__ = ["Limits", "Meter", "Price", "tokens_of", "window_of"]
 
@@ -19,12 +21,11 @@ _COUNTED: Final = (
 )
 _WINDOW: Final = 200_000
 _LARGE_WINDOW: Final = 1_000_000
-_LARGE: Final = "[1m]"
 
 
 def window_of(model: str) -> int:
     """Return how many tokens a model takes in; `[1m]` behind its name asks for the large window."""
-    return _LARGE_WINDOW if model.endswith(_LARGE) else _WINDOW
+    return _LARGE_WINDOW if model.endswith(LARGE) else _WINDOW
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +54,10 @@ class Meter:
         self.requests = 0
         self.usage: dict[str, int] = dict.fromkeys(_COUNTED, 0)
         self.cost = 0
+        self.models: dict[str, dict[str, int]] = {}
+        """The same by model, with what it cost, of everything that is paid from here."""
+        self.asking = 0.0
+        """How many seconds of the turn went by while answers were waited for."""
         self.context = 0
         """How many tokens the last request and its answer took of the window."""
         self._price = price
@@ -64,10 +69,26 @@ class Meter:
         """How long it has been."""
         return self._clock() - self._start
 
+    @property
+    def left(self) -> float | None:
+        """How many seconds are left; None for as many as it takes."""
+        most = self.limits.seconds
+        return None if most is None else max(most - self.seconds, 0)
+
     def begin(self) -> None:
         """A new turn begins: requests and time are counted anew, tokens and money go on."""
         self.requests = 0
+        self.asking = 0.0
         self._start = self._clock()
+
+    @contextmanager
+    def waiting(self) -> Generator[None]:
+        """Count the time that an answer takes."""
+        began = self._clock()
+        try:
+            yield
+        finally:
+            self.asking += self._clock() - began
 
     def add(self, model: str, usage: dict[str, Any]) -> None:
         """Count a response of the conversation."""
@@ -78,13 +99,17 @@ class Meter:
         """Count what a response took."""
         for name in _COUNTED:
             self.usage[name] += _whole(usage.get(name))
-        self.spend(self._price(model, usage))
+        self.spend(model, usage, self._price(model, usage))
 
-    def spend(self, cost: int) -> None:
+    def spend(self, model: str, usage: dict[str, Any], cost: int) -> None:
         """Count money, also for whoever pays."""
         self.cost += cost
+        counted = self.models.setdefault(model, dict.fromkeys((*_COUNTED, "cost"), 0))
+        for name in _COUNTED:
+            counted[name] += _whole(usage.get(name))
+        counted["cost"] += cost
         if self._above is not None:
-            self._above.spend(cost)
+            self._above.spend(model, usage, cost)
 
     @property
     def spent(self) -> int:

@@ -63,6 +63,7 @@ class Recorder:
         self.compose = Composer(place, new_uuid=new_id, now=now or rising(), leaf=leaf)
         self._file: Appender | None = None
         self._strangers = 0
+        self._ahead: list[dict[str, Any]] = []
 
     @property
     def leaf(self) -> str | None:
@@ -89,9 +90,14 @@ class Recorder:
         """Append records, one write each; return the ids of those that have one."""
         if self._file is None:
             self._file = Appender(self.path)
-        for record in records:
+        ahead, self._ahead = self._ahead, []
+        for record in (*ahead, *records):
             self._file.append(encode_line(record))
         return tuple(str(record["uuid"]) for record in records if "uuid" in record)
+
+    def write_ahead(self, record: dict[str, Any]) -> None:
+        """Write a record before the next one: whoever only looks at a session changes nothing."""
+        self._ahead.append(record)
 
     def strangers(self) -> bool:
         """Whether somebody else has appended to the file since this was last asked."""

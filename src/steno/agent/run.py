@@ -15,19 +15,21 @@ from steno.agent.headless import Printer
 from steno.agent.loop import Agent, Model
 from steno.agent.meter import Price
 from steno.agent.sessions import Work, new
+from steno.agent.shapes import shape_flaw
 from steno.agent.slash import CLEAR, told
 from steno.agent.start import Options, People, Started, start
 from steno.errors import BadRequest, StenoError
 from steno.format.values import as_list, as_object
 from steno.model.wire import Block
-from steno.tools.base import Around, Outcome, Spec
+from steno.tools.base import Around, Outcome, Spec, ToolFailure
 
 __all__ = ["Shape", "lines_of_prompts", "run"]
 
 _NAME: Final = "StructuredOutput"
 _CALL_IT: Final = f"Give your answer by calling {_NAME}; nothing else counts."
 _NOTHING_DONE: Final = 1
-_INTERRUPTED: Final = 130
+_BY_SIGNAL: Final = 128
+_INTERRUPTED: Final = _BY_SIGNAL + signal.SIGINT
 _OPEN: Final = {"enabled": False, "kind": None}
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -36,6 +38,16 @@ class Shape:
     """The tool that takes the answer in the shape that was asked for."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
+        """Take the shape.
+
+        Raises:
+            BadRequest: it is not that of an object, which the input of a tool has to be.
+        """
+        kinds = as_list(schema.get("type", "object")) or [schema.get("type", "object")]
+        if "object" not in kinds:
+            raise BadRequest("the schema is not that of an object", hint="see --json-schema")
+        # The API wants it said.
+        schema = {**schema, "type": "object"}
         self.spec = Spec(
             name=_NAME,
             description="Takes your final answer, in the shape that the user asked for.",
@@ -44,8 +56,11 @@ class Shape:
         self.value: Any = None
 
     async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
-        """Keep the answer."""
+        """Keep the answer, if it has the shape."""
         del around, call
+        flaw = shape_flaw(self.spec.schema, given)
+        if flaw:
+            raise ToolFailure(f"The answer was not taken: {flaw}.")
         self.value = given
         return Outcome("The answer was taken.", given)
 
@@ -107,6 +122,7 @@ class _Run:
         self.started: Started | None = None
         self.codes: list[int] = []
         """The exit code of each turn."""
+        self._signal = signal.SIGINT
 
     def emit(self, event: Event) -> None:
         """Print what happens."""
@@ -127,6 +143,8 @@ class _Run:
         started.source = source or started.source
         if self.shape is not None:
             started.agent.caller.gates = self.shape.guarding(started.agent)
+        # Nobody is there later to whom they could say what they found.
+        started.agent.waits = started.agents.wait
         await started.servers.settle(0 if not options.mcp_config else 5.0)
         await started.open()
         self.printer.begin(_facts(started), work.id)
@@ -144,8 +162,9 @@ class _Run:
             started = await self.begin(new(self._options.config, self._options.cwd), CLEAR)
             self.codes.append(self.printer.end(await started.slash.cleared()))
 
-    def break_in(self, working: "asyncio.Future[None]") -> None:
+    def break_in(self, working: "asyncio.Future[None]", number: signal.Signals) -> None:
         """End the turn that is at work, which then tells its end; where none is, end everything."""
+        self._signal = number
         agent = self.started.agent if self.started is not None else None
         if agent is not None and agent.is_working:
             agent.interrupt()
@@ -162,7 +181,9 @@ class _Run:
         """The exit code of all: of the last that ended badly, if one did."""
         if not self.codes:
             return _NOTHING_DONE
-        return next(filter(None, reversed(self.codes)), 0)
+        code = next(filter(None, reversed(self.codes)), 0)
+        # Whoever sent a signal is told which one ended it.
+        return _BY_SIGNAL + self._signal if code == _INTERRUPTED else code
 
     async def turn(self, started: Started, prompt: str | list[Block]) -> None:
         """Take one prompt to its end."""
@@ -189,6 +210,10 @@ def _facts(started: Started) -> dict[str, Any]:
             {"name": each.name, "status": each.status} for each in started.servers.states()
         ],
         "model": agent.course.model,
+        "permissionMode": started.mode(),
+        "agents": started.agents.kinds,
+        "skills": started.slash.skills,
+        "output_style": started.settings.output_style or "default",
         "slash_commands": started.slash.names,
         "sandbox": _OPEN if confined is None else confined.facts(),
     }
@@ -220,13 +245,13 @@ async def run(
 
 
 @contextmanager
-def _interruptible(interrupt: Callable[[], None]) -> Generator[None]:
+def _interruptible(interrupt: Callable[[signal.Signals], None]) -> Generator[None]:
     """Let Ctrl-C and TERM break into the turn, which then ends as it should."""
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
         # Not in a thread, and not everywhere.
         with suppress(NotImplementedError, ValueError, RuntimeError):
-            loop.add_signal_handler(number, interrupt)
+            loop.add_signal_handler(number, interrupt, number)
     try:
         yield
     finally:

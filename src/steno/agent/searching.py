@@ -6,7 +6,9 @@ back as a list, in the shape that sessions keep.
 
 from typing import Any, Final
 
+from steno.agent.asides import aside
 from steno.agent.loop import Agent
+from steno.agent.models import bare_model
 from steno.format.values import as_list, as_object
 from steno.model.wire import Block, Message, Request
 
@@ -48,14 +50,15 @@ class Searching:
         blocks: list[Block] = []
         for _ in range(_PAUSES):
             said: list[Message] = [{"role": "assistant", "content": blocks}] if blocks else []
-            response = await self._agent.aside(
+            response = await aside(
+                self._agent,
                 Request(
-                    model=course.model,
+                    model=bare_model(course.model),
                     max_tokens=course.max_tokens,
                     messages=[asked, *said],
                     system=[_text(_SYSTEM)],
                     tools=[tool],
-                )
+                ),
             )
             blocks = [*blocks, *response.blocks]
             if response.stop_reason != "pause_turn":

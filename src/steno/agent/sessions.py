@@ -178,7 +178,7 @@ def _context(transcript: Transcript, chain: list[Node]) -> int:
 
 
 def _answer_open_calls(talk: Conversation, chain: list[Node]) -> None:
-    """Write down what happened to calls at the very end that never got a result."""
+    """Have it written down what happened to calls at the very end that never got a result."""
     answered = {call for node in chain for call in node.results}
     last = next((node for node in reversed(chain) if node.type == "assistant"), None)
     if last is None or (chain[-1].type == "user" and not chain[-1].results):

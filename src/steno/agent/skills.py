@@ -26,6 +26,7 @@ __all__ = [
     "discover_skills",
     "listing",
     "open_skill",
+    "skill_text",
     "take_loaded",
 ]
 
@@ -160,6 +161,15 @@ async def open_skill(
     filled = await expand(body, arguments, shell=shell, names=known)
     words = f"Base directory for this skill: {skill.folder}\n\n{filled.text}"
     return Expanded(words, filled.mentions)
+
+
+def skill_text(skill: Skill) -> str:
+    """Return what a skill says as it is written; nothing when its file is gone."""
+    text = read_text(Path(skill.path), [])
+    if text is None:
+        return ""
+    body = read_command(text, skill.name, skill.path, skill.scope).body
+    return f"Base directory for the skill {skill.name}: {skill.folder}\n\n{body}"
 
 
 def take_loaded(around: Around) -> tuple[Loaded, ...]:

@@ -92,6 +92,11 @@ class Slash:
         self._own = {"compact": self._compact, "context": self._context, "usage": self._usage}
 
     @property
+    def skills(self) -> list[str]:
+        """The names of the skills that there are."""
+        return list(self._skills)
+
+    @property
     def names(self) -> list[str]:
         """Everything that can be called."""
         named = {command.name for command in self._commands if command.user_may_call}

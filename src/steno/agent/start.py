@@ -2,20 +2,23 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final
 
 import msgspec
 
-from steno.agent.calls import Caller, Consent
+from steno.agent.asides import consult
+from steno.agent.calls import Caller
 from steno.agent.checkpoints import Checkpoints
 from steno.agent.commands import Command, discover_commands
 from steno.agent.compact import Compactor
 from steno.agent.confined import Confined, Setting, confine
 from steno.agent.conversation import Conversation
 from steno.agent.definitions import Definition, discover_definitions
-from steno.agent.events import Ended, Event, Noticed
+from steno.agent.events import Event, Noticed
 from steno.agent.gates import Bounds
+from steno.agent.guarding import guard_for
 from steno.agent.hook_env import EnvFile
 from steno.agent.hooks import Hooks, Scene
 from steno.agent.keeping import WithinKeeping
@@ -26,138 +29,38 @@ from steno.agent.mcp import Connections
 from steno.agent.mcp_results import record_fields
 from steno.agent.mcp_servers import find_servers
 from steno.agent.memory import Memory, load_memory
-from steno.agent.meter import Limits, Meter, Price
+from steno.agent.meter import Meter, Price
+from steno.agent.models import DEFAULT_MODEL, bare_model, model_named
+from steno.agent.options import Options, People
 from steno.agent.prompt import BASE, system_prompt
-from steno.agent.recorder import Recorder
+from steno.agent.recorder import VERSION, Recorder
 from steno.agent.rules_kept import Granted, Where
 from steno.agent.searching import Searching
 from steno.agent.sessions import Work
-from steno.agent.settings import Settings, load_settings
-from steno.agent.skills import Skill, SkillTool, discover_skills, listing
+from steno.agent.settings import load_settings
+from steno.agent.skills import Skill, SkillTool, discover_skills, listing, skill_text
 from steno.agent.slash import Slash, shell_of
+from steno.agent.started import Started
 from steno.agent.styles import discover_styles, pick_style
 from steno.agent.subagents import AgentTool, Kind
 from steno.agent.thinking import EFFORTS, thinking_for
 from steno.agent.toolbox import Toolbox
 from steno.errors import BadRequest, StenoError
 from steno.format.paths import plan_path
-from steno.guard.decision import MODES, Mode
-from steno.guard.judge import Guard
-from steno.guard.rules import Layer, gather
-from steno.model.wire import Block
 from steno.session.transcript import load
 from steno.store.places import steno_home
+from steno.store.presence import Presence
 from steno.store.read import FileSource
 from steno.tools import shells
-from steno.tools.base import Around, Ask, Tool
+from steno.tools.base import Around, Tool
 from steno.tools.names import file_tools
 from steno.tools.tasks import other_tools
 
-__all__ = ["DEFAULT_MODEL", "Options", "People", "Started", "points_of", "start"]
+__all__ = ["Options", "People", "Started", "points_of", "start"]
 
-DEFAULT_MODEL: Final = "claude-opus-4-5-20251101"
-_MODELS: Final = {
-    "opus": DEFAULT_MODEL,
-    "sonnet": "claude-sonnet-4-5-20250929",
-    "haiku": "claude-haiku-4-5-20251001",
-    "inherit": "",
-}
-"""Models by their short names; `inherit` is the one that is asked anyway."""
 _WHOLE: Final = Bounds()
 _NOT_BELOW: Final = frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"})
 """What a sub-agent has no use for: nobody talks to it."""
-
-
-class Options(msgspec.Struct, kw_only=True):
-    """What the caller decides."""
-
-    cwd: str
-    config: str
-    env: Mapping[str, str]
-    trusted: bool = False
-    """Whether the project's own files may have an effect."""
-    model: str = ""
-    mode: str = ""
-    allowed: tuple[str, ...] = ()
-    disallowed: tuple[str, ...] = ()
-    tools: tuple[str, ...] | None = None
-    """The only tools there are; None for all."""
-    folders: tuple[str, ...] = ()
-    system: str = ""
-    """Another system prompt."""
-    more_system: str = ""
-    settings: str = ""
-    mcp_config: tuple[str, ...] = ()
-    strict_mcp: bool = False
-    agents: str = ""
-    limits: Limits = Limits()
-    max_tokens: int = 32_000
-    window: int | None = None
-    extra_tools: tuple[Any, ...] = ()
-    sandbox: bool | None = None
-    """Whether commands are confined; None for what the settings say."""
-    thinking: str = ""
-    """How the model thinks (`enabled`, `adaptive`, `disabled`); empty for what is set."""
-    effort: str = ""
-
-
-class People(msgspec.Struct, kw_only=True):
-    """Who is there: to hear events, to be asked for consent, and about other things."""
-
-    emit: Callable[[Event], None]
-    consent: Consent | None = None
-    ask: Ask | None = None
-
-
-class Started(msgspec.Struct, kw_only=True, eq=False):
-    """An agent that is ready, and what has to be closed behind it."""
-
-    agent: Agent
-    settings: Settings
-    compactor: Compactor
-    hooks: Hooks
-    servers: Connections
-    agents: AgentTool
-    slash: Slash
-    source: str = "startup"
-    """What the session began with, as hooks are told it."""
-    memory: Memory = Memory()
-    env_file: EnvFile
-    confined: Confined | None = None
-    """The sandbox that commands run in; None when there is none."""
-    notes: tuple[str, ...] = ()
-
-    async def open(self) -> None:
-        """Let hooks know that the session begins; what they say stands before the first prompt."""
-        agent = self.agent
-        for part in self.memory.parts:
-            await agent.caller.gates("InstructionsLoaded", part.facts())
-        facts = {"source": self.source, "model": agent.course.model}
-        around = agent.caller.around
-        if self.hooks.of("SessionStart", facts):
-            self.env_file.offer()
-        gate = await agent.caller.gates("SessionStart", facts)
-        await self.env_file.read(around.cwd, around.env)
-        around.env.update(self.env_file.found)
-        for words in gate.words:
-            agent.emit(Noticed(words))
-        agent.ahead += gate.kept
-
-    async def hear(self, prompt: str | list[Block]) -> Ended:
-        """Take a prompt to its answer; one that begins with a slash may be a command."""
-        return await self.slash.hear(prompt)
-
-    async def close(self, reason: str = "other") -> None:
-        """End everything that still runs, and let the session's file go."""
-        await self.agent.caller.gates("SessionEnd", {"reason": reason})
-        await self.agents.close()
-        await shells.close(self.agent.caller.around)
-        if self.confined is not None:
-            self.confined.close()
-        await self.hooks.close()
-        await self.servers.close()
-        self.env_file.drop()
-        self.agent.talk.recorder.close()
 
 
 def start(options: Options, work: Work, model: Model, people: People, price: Price) -> Started:
@@ -210,8 +113,10 @@ class _Making:
         )
         self.effort = options.effort or self.settings.effort
         if self.effort and self.effort not in EFFORTS:
-            raise BadRequest(f"there is no effort {self.effort!r}", hint=f"one of {EFFORTS}")
-        self.guard = self._guard()
+            raise BadRequest(
+                f"there is no effort {self.effort!r}", hint=f"one of {', '.join(EFFORTS)}"
+            )
+        self.guard = guard_for(options, self.settings.permissions, self._environment())
         self.granted = Granted(options.cwd, options.env)
         self.confined = self._confined()
         self.points = points_of(work, options)
@@ -264,6 +169,8 @@ class _Making:
             source=self.source,
             memory=self.memory,
             env_file=self.env_file,
+            mode=lambda: lending.guard.mode,
+            presence=Presence(self.options.config, work.id, self.options.cwd, VERSION),
             notes=tuple(self.notes),
         )
 
@@ -280,9 +187,10 @@ class _Making:
         system: list[str],
         model: str,
         bounds: Bounds = _WHOLE,
+        mode: str = "",
     ) -> tuple[Agent, Lending]:
         # Whoever works in a session does so in the mode that it is in.
-        guard = Followed(self.guard, self.main, self.confined, self.granted)
+        guard = Followed(self.guard, self.main, self.confined, self.granted, of_its_own=mode)
         told = {key: bounds.agent[key] for key in ("agent_id", "agent_type") if bounds.agent}
         caller = Caller(
             tools=tools,
@@ -310,9 +218,9 @@ class _Making:
         )
         agent = Agent(self.model, talk, caller, course, meter)
         agent.bounds = bounds
-        lending = Lending(agent, guard, lambda name: _MODELS.get(name, name))
+        lending = Lending(agent, guard, model_named)
         caller.said = lambda: opened_skills(around, lending)
-        around.kept["ask_model"] = agent.consult
+        around.kept["ask_model"] = partial(consult, agent)
         around.kept["web_search"] = Searching(agent)
         around.kept["shell"] = shell_of(caller)
         return agent, lending
@@ -323,28 +231,6 @@ class _Making:
             self.granted.learn(rules, place)
         except StenoError as error:
             self.people.emit(Noticed(str(error), "warning"))
-
-    def _guard(self) -> Guard:
-        options, permissions = self.options, self.settings.permissions
-        mode = options.mode or permissions.default_mode or "default"
-        if mode not in MODES:
-            raise BadRequest(f"there is no permission mode {mode!r}", hint=f"one of {MODES}")
-        if mode == "bypassPermissions" and permissions.bypass_disabled:
-            raise BadRequest("the settings of this machine forbid bypassPermissions")
-        layers = [
-            Layer(allow=options.allowed, deny=options.disallowed),
-            Layer(
-                allow=tuple(rule.text for rule in permissions.allow),
-                ask=tuple(rule.text for rule in permissions.ask),
-                deny=tuple(rule.text for rule in permissions.deny),
-            ),
-        ]
-        home = self._environment().get("HOME", "")
-        rules = gather(layers, root=options.cwd, cwd=options.cwd, home=home)
-        more = (*options.folders, *(rule.text for rule in permissions.directories))
-        folders = (options.cwd, *(os.path.join(options.cwd, os.path.expanduser(f)) for f in more))
-        chosen: Mode = mode
-        return Guard(rules, chosen, options.cwd, folders, home=home)
 
     def _confined(self) -> Confined | None:
         options = self.options
@@ -377,7 +263,7 @@ class _Making:
 
     def _agent_tool(self, emit: Callable[[Event], None], depth: int) -> AgentTool:
         kinds = tuple(
-            Kind(each.name, each.description, each.origin == "built-in")
+            Kind(each.name, each.description, each.origin == "built-in", each.background)
             for each in self.definitions
         )
 
@@ -396,12 +282,18 @@ class _Making:
         inner.cwd = around.cwd
         tools = self._tools_for(definition, depth)
         asked = model or definition.model
-        named = _MODELS.get(asked, asked) or self._model()
+        named = model_named(asked) or self._model()
         bounds = Bounds(
             agent={"agent_id": agent_id, "agent_type": kind, "agent_transcript_path": path}
         )
         agent, _ = self._agent(
-            Conversation(recorder), tools, inner, [definition.prompt], named, bounds
+            Conversation(recorder),
+            tools,
+            inner,
+            [definition.prompt, *self._taught(definition)],
+            named,
+            bounds,
+            self._mode_of(definition),
         )
         agent.caller.keeping = WithinKeeping(self.points)
         agent.meter.limits = msgspec.structs.replace(
@@ -410,6 +302,24 @@ class _Making:
         inner.notify = lambda words: agent.inbox.append((words, True))
         agent.fit = self._compactor()
         return agent
+
+    def _taught(self, definition: Definition) -> Iterator[str]:
+        """Yield the skills that a sub-agent has from the beginning."""
+        known = {each.name: each for each in self.skills}
+        for name in definition.skills:
+            words = skill_text(known[name]) if name in known else ""
+            if words:
+                yield words
+            else:
+                told = (
+                    f"the agent {definition.name} is to have the skill {name}, which is not there"
+                )
+                self.people.emit(Noticed(told, "warning"))
+
+    def _mode_of(self, definition: Definition) -> str:
+        mode = definition.permission_mode
+        free = mode == "bypassPermissions"
+        return "" if free and self.settings.permissions.bypass_disabled else mode
 
     def _tools_for(self, definition: Definition, depth: int) -> Toolbox:
         inner = self._agent_tool(self.people.emit, depth)
@@ -461,8 +371,9 @@ class _Making:
         )
 
     def _model(self) -> str:
-        asked = self.options.model or self.work.model or self.settings.model
-        return _MODELS.get(asked, asked) or DEFAULT_MODEL
+        # The large window has to be asked for before settings are read; without it is safe.
+        asked = self.options.model or bare_model(self.work.model or self.settings.model)
+        return model_named(asked) or DEFAULT_MODEL
 
     def _system(self) -> list[str]:
         options = self.options

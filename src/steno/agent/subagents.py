@@ -45,6 +45,8 @@ class Kind(msgspec.Struct, frozen=True):
     name: str
     description: str
     is_built_in: bool = True
+    background: bool = False
+    """Whether nobody waits for it unless they say so."""
 
 
 class Spawn(Protocol):
@@ -78,6 +80,11 @@ class AgentTool:
         self._running: set[asyncio.Task[None]] = set()
 
     @property
+    def kinds(self) -> list[str]:
+        """The names of the kinds that there are."""
+        return list(self._kinds)
+
+    @property
     def spec(self) -> Spec:
         """What it says of itself."""
         kinds = "\n".join(f"- {each.name}: {each.description}" for each in self._kinds.values())
@@ -105,12 +112,17 @@ class AgentTool:
         task = _Task(agent, agent_id, kind, given, call)
         self._write_meta(task)
         agent.caller.emit = lambda event: self._pass_on(task, event)
-        if not given.get("run_in_background"):
+        if not given.get("run_in_background", self._kinds[kind].background):
             return await task.work()
         work = asyncio.create_task(self._in_background(task, around))
         self._running.add(work)
         work.add_done_callback(self._running.discard)
         return task.launched()
+
+    async def wait(self, seconds: float | None) -> None:
+        """Wait until one of those in the background is done, but not longer than that."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
 
     async def close(self) -> None:
         """End what still runs in the background."""

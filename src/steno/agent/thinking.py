@@ -6,6 +6,7 @@ A budget is part of what an answer may be long, so there is always room left for
 from collections.abc import Container, Mapping
 from typing import Any, Final
 
+from steno.agent.models import bare_model
 from steno.errors import BadRequest
 from steno.model.wire import Block, Message
 
@@ -16,6 +17,7 @@ EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
 VARIABLE: Final = "MAX_THINKING_TOKENS"
 _BETWEEN_CALLS: Final = "interleaved-thinking-2025-05-14"
 _EFFORT: Final = "effort-2025-11-24"
+_LARGE: Final = "context-1m-2025-08-07"
 _LEAST: Final = 1024
 _USUAL: Final = 16_000
 _THOUGHTS: Final = ("thinking", "redacted_thinking")
@@ -36,7 +38,7 @@ def thinking_for(
         BadRequest: there is no such way to think, or the variable is no number.
     """
     if asked and asked not in THINKING:
-        raise BadRequest(f"there is no thinking {asked!r}", hint=f"one of {THINKING}")
+        raise BadRequest(f"there is no thinking {asked!r}", hint=f"one of {', '.join(THINKING)}")
     said = env.get(VARIABLE, "").strip()
     if said and not said.isdecimal():
         raise BadRequest(f"{VARIABLE} is no number of tokens", hint="0 for no thinking")
@@ -51,11 +53,12 @@ def thinking_for(
     return {"type": "enabled", "budget_tokens": budget} if budget >= _LEAST else None
 
 
-def betas_for(asked: str, effort: str, env: Mapping[str, str]) -> tuple[str, ...]:
+def betas_for(asked: str, effort: str, env: Mapping[str, str], model: str = "") -> tuple[str, ...]:
     """Return the names under which an endpoint may know what is asked for; no others are sent."""
     said = env.get(VARIABLE, "").strip() or "0"
     thinks = asked in ("enabled", "adaptive") or (not asked and said != "0")
-    return (_BETWEEN_CALLS,) * thinks + (_EFFORT,) * bool(effort)
+    large = bare_model(model) != model
+    return (_BETWEEN_CALLS,) * thinks + (_EFFORT,) * bool(effort) + (_LARGE,) * large
 
 
 def may_think(messages: list[Message], made: Container[str]) -> bool:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
+from steno.cli.chat_flags import refuse_unreadable
+from steno.cli.chat_work import work_for
 from steno.cli.happenings import lines_of
 from steno.cli.options import COLOR, JSON, options
 from steno.cli.screen import Screen, harmless, write_bytes, write_json
-from steno.errors import BadRequest, NotFound
+from steno.errors import BadRequest
 from steno.format.encode import encode
 from steno.safe.terminal import ColourMode, clean, one_line
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 
     from steno.agent.headless import Output
     from steno.agent.run import Shape
-    from steno.agent.sessions import Work
     from steno.agent.start import Options
     from steno.model.wire import Block
 
@@ -72,7 +73,7 @@ class Asked(msgspec.Struct):
 
 
 @click.command("chat", short_help="Let an agent work on your files (-p: without a screen).")
-@click.argument("words", metavar="PROMPT", nargs=-1)
+@click.argument("words", metavar="[PROMPT]", nargs=-1)
 @click.option("-p", "--print", "print_only", is_flag=True, help="Answer and leave; no screen.")
 @click.option(
     "--output-format",
@@ -204,11 +205,12 @@ def _run(asked: Asked) -> int:
     forget(holding_keys(os.environ))
     budget = _budget(asked.budget)
     options = _options(asked)
+    refuse_unreadable(options)
     options.limits = Limits(requests=asked.max_turns, cost=budget)
-    work = _work(asked, options)
+    work = work_for(asked, options)
     printer = Printer(asked.output_format, work.id, _write, partial=asked.partial, warn=_warn)
     shape = _shape(asked.json_schema)
-    betas = betas_for(asked.thinking, asked.effort, os.environ)
+    betas = betas_for(asked.thinking, asked.effort, os.environ, asked.model)
 
     async def together() -> int:
         async with Api(endpoint, betas=betas) as api:
@@ -225,7 +227,7 @@ def _put_back(asked: Asked) -> None:
     from steno.agent.start import points_of
 
     options = _options(asked)
-    work = _work(asked, options)
+    work = work_for(asked, options)
     points = points_of(work, options)
     done = points.restore(asked.rewind_files)
     work.talk.recorder.close()
@@ -360,73 +362,6 @@ def _shape(schema: str) -> "Shape | None":
     except msgspec.MsgspecError:
         raise BadRequest("the schema is no JSON object", hint="see --json-schema") from None
     return Shape(shape)
-
-
-def _work(asked: Asked, options: "Options") -> "Work":
-    """Return the session to work in."""
-    from steno.agent.sessions import fork, go_on, new, rewind
-    from steno.store.library import find
-
-    if asked.session_id:
-        _check_id(asked.session_id, options.config)
-    if not asked.resume and not asked.go_on:
-        for name, given in (("--fork-session", asked.fork), ("--rewind", asked.rewind)):
-            if given:
-                raise BadRequest(f"{name} needs a session", hint="add --continue or --resume")
-        return new(options.config, options.cwd, session_id=asked.session_id)
-    if asked.fork and asked.rewind:
-        raise BadRequest("a fork is not taken back in one go", hint="fork first, then --rewind")
-    if asked.session_id and not asked.fork:
-        raise BadRequest("a session that goes on keeps its id", hint="add --fork-session")
-    path = (
-        find(asked.resume, cwd=options.cwd, archived=False).path
-        if asked.resume
-        else _newest(options)
-    )
-    if asked.fork:
-        return fork(options.config, path, options.cwd, session_id=asked.session_id)
-    if asked.rewind:
-        return rewind(path, options.cwd, asked.rewind)
-    return go_on(path, options.cwd)
-
-
-def _check_id(session_id: str, config: str) -> None:
-    """Let only ids become names of files that clients find again, and no two sessions share one.
-
-    Raises:
-        BadRequest: it is no UUID, or there is a session of that id.
-    """
-    import uuid
-
-    try:
-        fits = str(uuid.UUID(session_id)) == session_id
-    except ValueError:
-        fits = False
-    if not fits:
-        raise BadRequest(
-            f"{session_id!r} is no id for a session", hint="a UUID in small letters, with dashes"
-        )
-    projects = os.path.join(config, "projects")
-    folders = os.listdir(projects) if os.path.isdir(projects) else []
-    if any(os.path.exists(os.path.join(projects, each, f"{session_id}.jsonl")) for each in folders):
-        raise BadRequest(
-            f"there is a session {session_id} already", hint="--resume goes on with it"
-        )
-
-
-def _newest(options: "Options") -> str:
-    """Return the newest session of this folder."""
-    from steno.format.slugs import slug
-
-    folder = os.path.join(options.config, "projects", slug(os.path.realpath(options.cwd)))
-    try:
-        names = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
-    except OSError:
-        names = []
-    paths = [os.path.join(folder, name) for name in names if not name.startswith("agent-")]
-    if not paths:
-        raise NotFound("no session of this folder to go on with", hint="leave --continue out")
-    return max(paths, key=os.path.getmtime)
 
 
 def _warn(words: str) -> None:

@@ -69,8 +69,9 @@ class Composer:
         *,
         message_id: str,
         model: str,
-        stop_reason: str,
+        stop_reason: str | None,
         usage: dict[str, Any],
+        stop_sequence: str | None = None,
         request_id: str = "",
     ) -> list[dict[str, Any]]:
         """Return a model's response, one record per block."""
@@ -83,7 +84,7 @@ class Composer:
                 "role": "assistant",
                 "content": [block],
                 "stop_reason": stop_reason,
-                "stop_sequence": None,
+                "stop_sequence": stop_sequence,
                 "usage": usage,
             }
             extra = {"requestId": request_id} if request_id else {}

@@ -68,7 +68,8 @@ class Guard:
         self._only = None if read_only_commands is None else frozenset(read_only_commands)
         self._home = _home() if home is None else home
         if mode not in MODES:
-            raise BadRequest(f"there is no permission mode {mode!r}", hint=f"one of {MODES}")
+            modes = ", ".join(MODES)
+            raise BadRequest(f"there is no permission mode {mode!r}", hint=f"one of {modes}")
         if not all(map(os.path.isabs, (cwd, *self.folders))):
             raise BadRequest("working folders must be absolute")
         self._files = Files(rules, mode, self.folders)

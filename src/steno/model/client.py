@@ -22,7 +22,7 @@ from steno.model.bodies import body_of, counted
 from steno.model.connection import connected, read_up_to, told
 from steno.model.endpoint import Endpoint
 from steno.model.events import Event, Retrying
-from steno.model.retry import PATIENCE, Patience, pause, refused
+from steno.model.retry import PATIENCE, Patience, pause, refused, tries
 from steno.model.sse import Reader, Sse
 from steno.model.wire import ApiError, Block, Request, Response, StreamCut
 from steno.store.clock import now
@@ -120,7 +120,7 @@ class Api:
                     raise _cut(error, assembly) from error
                 if wait is None:
                     raise
-                again = Retrying(attempt, self.patience.retries, wait, _bare(error))
+                again = Retrying(attempt, tries(error, self.patience), wait, _bare(error))
             else:
                 return
             yield again

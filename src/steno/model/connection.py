@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 from contextlib import aclosing, contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from steno._version import __version__
 from steno.model.endpoint import Endpoint
@@ -81,7 +81,23 @@ def told(endpoint: Endpoint, silent: str) -> Generator[None, None, None]:
             failure.hint = "behind a proxy with a certificate of its own, set SSL_CERT_FILE"
             raise failure from None
         if isinstance(error, httpx2.ConnectError | httpx2.ProxyError):
-            message = f"cannot connect to {endpoint.host}: {said}"
-        else:
-            message = f"the connection to {endpoint.host} broke: {said}"
+            message = f"cannot connect to {endpoint.place}: {said}"
+            # Nobody listens there, and that rarely changes while one waits.
+            kind = "connection_refused" if _is_refused(error) else "connection_error"
+            raise ApiError(message, kind=kind) from None
+        message = f"the connection to {endpoint.host} broke: {said}"
         raise ApiError(message, kind="connection_error") from None
+
+
+def _is_refused(error: BaseException) -> bool:
+    """Whether nobody listens at an address, which stands among the causes of an error."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, BaseExceptionGroup):
+            # One for each address of the host.
+            each = cast("BaseExceptionGroup[BaseException]", cause).exceptions
+            return all(map(_is_refused, each))
+        if isinstance(cause, ConnectionRefusedError):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False

@@ -42,7 +42,17 @@ class Endpoint:
     seconds. `plain_http` allows an address without TLS that is not this machine.
     """
 
-    __slots__ = ("_headers", "base_url", "betas", "connect", "host", "local", "silence", "timeout")
+    __slots__ = (
+        "_headers",
+        "base_url",
+        "betas",
+        "connect",
+        "host",
+        "local",
+        "place",
+        "silence",
+        "timeout",
+    )
 
     def __init__(
         self,
@@ -58,6 +68,8 @@ class Endpoint:
         parts = _split(base_url)
         self.base_url = base_url.strip().rstrip("/")
         self.host = parts.hostname or ""
+        self.place = f"{self.host}:{parts.port}" if parts.port else self.host
+        """The host, and its port where that is not the usual one."""
         self.local = _is_loopback(self.host)
         if parts.scheme == "http" and not self.local and not plain_http:
             raise BadRequest(

@@ -21,6 +21,7 @@ __all__ = [
     "refused",
     "retry_after",
     "status_of",
+    "tries",
 ]
 
 STATUSES: Final[Mapping[str, int]] = {
@@ -55,6 +56,8 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
 
     retries: int = 10
     """How often a request is made again."""
+    unheard: int = 3
+    """How often where nobody listens at all."""
     base: float = 0.5
     """The first pause is at most this long; each further one at most twice the one before."""
     cap: float = 32.0
@@ -94,6 +97,12 @@ def is_retried(error: ApiError) -> bool:
     return error.passes and error.kind not in _FINAL
 
 
+def tries(error: ApiError, patience: Patience = PATIENCE) -> int:
+    """Return how often a request that ended in an error is made again."""
+    unheard = error.kind == "connection_refused"
+    return min(patience.unheard, patience.retries) if unheard else patience.retries
+
+
 def pause(
     error: ApiError,
     attempt: int,
@@ -108,7 +117,7 @@ def pause(
     one began; `random` gives numbers from 0 to 1. What the server asks for goes before what chance
     says, so that clients that were refused together do not come back together.
     """
-    if not is_retried(error) or attempt > patience.retries:
+    if not is_retried(error) or attempt > tries(error, patience):
         return None
     if error.retry_after is not None:
         wait = min(max(error.retry_after, 0.0), patience.asked_cap)

@@ -1,0 +1,54 @@
+"""What the caller of an agent decides, and who is there."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from steno.agent.calls import Consent
+from steno.agent.events import Event
+from steno.agent.meter import Limits
+from steno.tools.base import Ask
+
+__all__ = ["Options", "People"]
+
+
+class Options(msgspec.Struct, kw_only=True):
+    """What the caller decides."""
+
+    cwd: str
+    config: str
+    env: Mapping[str, str]
+    trusted: bool = False
+    """Whether the project's own files may have an effect."""
+    model: str = ""
+    mode: str = ""
+    allowed: tuple[str, ...] = ()
+    disallowed: tuple[str, ...] = ()
+    tools: tuple[str, ...] | None = None
+    """The only tools there are; None for all."""
+    folders: tuple[str, ...] = ()
+    system: str = ""
+    """Another system prompt."""
+    more_system: str = ""
+    settings: str = ""
+    mcp_config: tuple[str, ...] = ()
+    strict_mcp: bool = False
+    agents: str = ""
+    limits: Limits = Limits()
+    max_tokens: int = 32_000
+    window: int | None = None
+    extra_tools: tuple[Any, ...] = ()
+    sandbox: bool | None = None
+    """Whether commands are confined; None for what the settings say."""
+    thinking: str = ""
+    """How the model thinks (`enabled`, `adaptive`, `disabled`); empty for what is set."""
+    effort: str = ""
+
+
+class People(msgspec.Struct, kw_only=True):
+    """Who is there: to hear events, to be asked for consent, and about other things."""
+
+    emit: Callable[[Event], None]
+    consent: Consent | None = None
+    ask: Ask | None = None

@@ -1,0 +1,76 @@
+"""What the options of `steno chat` name must be there: whoever asks for something is to get it.
+
+What lies about in folders is left out with a warning where it is broken; what was asked for by name
+is not.
+"""
+
+import os
+from typing import TYPE_CHECKING
+
+from steno.errors import BadRequest
+
+if TYPE_CHECKING:
+    from steno.agent.around_files import Note
+    from steno.agent.options import Options
+
+__all__ = ["refuse_unreadable"]
+
+
+def refuse_unreadable(options: "Options") -> None:
+    """Let nothing start with less than was asked for.
+
+    Raises:
+        BadRequest: a file or a folder is not there, is not JSON, or a tool is not known.
+    """
+    _refuse_json("--settings", options.settings)
+    for each in options.mcp_config:
+        _refuse_json("--mcp-config", each)
+    if options.agents.strip():
+        _refuse_text("--agents", options.agents)
+    for folder in options.folders:
+        if not os.path.isdir(os.path.join(options.cwd, os.path.expanduser(folder))):
+            raise BadRequest(f"{folder} is no folder", hint="see --add-dir")
+    _refuse_tools(options.tools or ())
+
+
+def _refuse_json(option: str, given: str) -> None:
+    """Refuse what is neither a JSON object nor a file that holds one; nothing is fine."""
+    if not given.strip():
+        return
+    if given.lstrip().startswith("{"):
+        _refuse_text(option, given)
+        return
+    from pathlib import Path
+
+    from steno.agent.around_files import read_text
+
+    notes: list[Note] = []
+    text = read_text(Path(given), notes)
+    if text is None:
+        why = notes[0].message if notes else "is not there"
+        raise BadRequest(f"{given} {why}", hint=f"see {option}")
+    _refuse_text(option, text, given)
+
+
+def _refuse_text(option: str, text: str, path: str = "") -> None:
+    from steno.agent.around_files import parse_json
+
+    notes: list[Note] = []
+    parse_json(text, path or option, notes)
+    if notes:
+        raise BadRequest(str(notes[0]), hint=f"see {option}")
+
+
+def _refuse_tools(names: tuple[str, ...]) -> None:
+    if not names:
+        return
+    from steno.guard.rules import tool_of
+    from steno.tools.names import file_tools
+    from steno.tools.tasks import other_tools
+
+    known = {tool.spec.name for tool in (*file_tools(), *other_tools())} | {"Agent", "Skill"}
+    for name in names:
+        # What servers will offer is not known yet.
+        if not name.startswith("mcp__") and name not in known and tool_of(name) not in known:
+            there = ", ".join(sorted(known))
+            raise BadRequest(f"there is no tool {name}", hint=f"there are {there}")

@@ -1,0 +1,97 @@
+"""Which session `steno chat` works in: a new one, one that goes on, a copy, an earlier state."""
+
+import os
+from typing import TYPE_CHECKING
+
+from steno.errors import BadRequest, Busy, NotFound
+
+if TYPE_CHECKING:
+    from steno.agent.options import Options
+    from steno.agent.sessions import Work
+    from steno.cli.chat import Asked
+
+__all__ = ["work_for"]
+
+
+def work_for(asked: "Asked", options: "Options") -> "Work":
+    """Return the session to work in."""
+    from steno.agent.sessions import fork, go_on, new, rewind
+    from steno.store.library import find
+
+    if asked.session_id:
+        _check_id(asked.session_id, options.config)
+    if not asked.resume and not asked.go_on:
+        for name, given in (("--fork-session", asked.fork), ("--rewind", asked.rewind)):
+            if given:
+                raise BadRequest(f"{name} needs a session", hint="add --continue or --resume")
+        return new(options.config, options.cwd, session_id=asked.session_id)
+    if asked.fork and asked.rewind:
+        raise BadRequest("a fork is not taken back in one go", hint="fork first, then --rewind")
+    if asked.session_id and not asked.fork:
+        raise BadRequest("a session that goes on keeps its id", hint="add --fork-session")
+    path = (
+        find(asked.resume, cwd=options.cwd, archived=False).path
+        if asked.resume
+        else _newest(options)
+    )
+    if asked.fork:
+        return fork(options.config, path, options.cwd, session_id=asked.session_id)
+    _refuse_shared(path)
+    if asked.rewind:
+        return rewind(path, options.cwd, asked.rewind)
+    return go_on(path, options.cwd)
+
+
+def _refuse_shared(path: str) -> None:
+    """Let no two work on one session: each would take what the other does for broken off.
+
+    Raises:
+        Busy: somebody does.
+    """
+    from steno.store.busy import writer_of
+
+    process = writer_of(path)
+    if process is not None:
+        raise Busy(
+            f"process {process.pid} is at work on this session",
+            hint="wait for it, or add --fork-session to go on in a copy",
+        )
+
+
+def _check_id(session_id: str, config: str) -> None:
+    """Let only ids become names of files that clients find again, and no two sessions share one.
+
+    Raises:
+        BadRequest: it is no UUID, or there is a session of that id.
+    """
+    import uuid
+
+    try:
+        fits = str(uuid.UUID(session_id)) == session_id
+    except ValueError:
+        fits = False
+    if not fits:
+        raise BadRequest(
+            f"{session_id!r} is no id for a session", hint="a UUID in small letters, with dashes"
+        )
+    projects = os.path.join(config, "projects")
+    folders = os.listdir(projects) if os.path.isdir(projects) else []
+    if any(os.path.exists(os.path.join(projects, each, f"{session_id}.jsonl")) for each in folders):
+        raise BadRequest(
+            f"there is a session {session_id} already", hint="--resume goes on with it"
+        )
+
+
+def _newest(options: "Options") -> str:
+    """Return the newest session of this folder."""
+    from steno.format.slugs import slug
+
+    folder = os.path.join(options.config, "projects", slug(os.path.realpath(options.cwd)))
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith(".jsonl")]
+    except OSError:
+        names = []
+    paths = [os.path.join(folder, name) for name in names if not name.startswith("agent-")]
+    if not paths:
+        raise NotFound("no session of this folder to go on with", hint="leave --continue out")
+    return max(paths, key=os.path.getmtime)
