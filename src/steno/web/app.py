@@ -58,6 +58,8 @@ PAGES: Final = (
     ("/files/{tag}", "file:file"),
     ("/compare", "compare:pair"),
     ("/p/{tag}", "project:project"),
+    ("/health", "health:health"),
+    ("/palette", "palette:palette"),
     ("/static/{mark}/{name}", "static:static"),
 )
 """Every address, and who answers: a module of `pages/` and a function in it."""
