@@ -9,10 +9,11 @@ from urllib.parse import quote
 
 import pytest
 from tests.security.ask import Line, raw, request
-from tests.security.crawl import filled, routes
+from tests.security.crawl import filled
 from tests.web.explorer import Explorer
 
 from steno.web import pages
+from steno.web.app import PAGES
 from steno.web.paint import static_bytes, static_names
 
 _FOREIGN: Final = "this-is-not-yours-81d0"
@@ -52,7 +53,7 @@ _ODD: Final = (
     *("%27%20OR%201%3D1--", "%22", "%3Cscript%3E", "{0.__class__}", "${x}", "*", "?", "%23", "|id"),
 )
 _TEMPTING: Final = ("/static/x/{}", "/{}", "/s/{}", "/static/{}")
-_SHARE: Final = 24
+_SHARE: Final = 8
 _OK: Final = 200
 _HOLE: Final = re.compile(r"\{(\w+)(?::\w+)?\}")
 _ASKED: Final = re.compile(r"""(?:get|query_params)[(\[]+\s*["'](\w+)["']""")
@@ -76,24 +77,20 @@ def _variants(secret: Path) -> list[str]:
     return [*found, *_ODD]
 
 
-def _asked() -> list[str]:
+def _asked(page: str) -> list[str]:
     """Return every name that a page looks for in the query of its address."""
-    folder = Path(next(iter(pages.__path__)))
-    return sorted(
-        {name for file in folder.glob("*.py") for name in _ASKED.findall(file.read_text())}
-    )
+    module = page.partition(":")[0]
+    file = Path(next(iter(pages.__path__))) / f"{module}.py"
+    return sorted(set(_ASKED.findall(file.read_text())))
 
 
 def _places(demo: Explorer) -> Iterator[str]:
     """Yield addresses with one hole each, `{}`: where routes have one, and in queries."""
-    for way, _ in routes():
-        holes = _HOLE.findall(way)
-        for hole in holes:
-            sure = filled(way.replace(f"{{{hole}}}", "\0"), demo)
-            yield sure.replace("\0", "{}")
-        if not holes:
-            for name in _asked():
-                yield f"{way}?{name}={{}}"
+    for way, page in PAGES:
+        for hole in _HOLE.findall(way):
+            yield filled(way.replace(f"{{{hole}}}", "\0"), demo).replace("\0", "{}")
+        for name in _asked(page):
+            yield f"{filled(way, demo)}?{name}={{}}"
 
 
 @pytest.mark.timeout(180)
