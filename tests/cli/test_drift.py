@@ -242,7 +242,7 @@ def test_a_session_that_cannot_be_read_is_no_clean_bill(
                 raise Unreadable(f"cannot read {path}: permission denied")
             super().__init__(path)
 
-    monkeypatch.setattr("steno.store.read.FileSource", Denied)
+    monkeypatch.setattr("steno.report.drift.FileSource", Denied)
     ran = steno("drift", folder)
     assert ran.code == 3
     assert "1 path could not be read" in ran.err

@@ -1,5 +1,7 @@
 """Who may look at the explorer."""
 
+import socket
+
 import pytest
 from tests.web.explorer import Explorer
 
@@ -26,3 +28,8 @@ def test_a_code_works_once_and_leads_to_the_page_that_was_asked_for(demo: Explor
     assert demo.cookie in first.headers["set-cookie"]
     assert first.headers["refresh"] == "0; url=/usage"
     assert demo.ask(way).status == 401
+
+
+def test_what_is_ready_is_sent_at_once(demo: Explorer) -> None:
+    """Accepted sockets are told not to wait only where the listening one names its protocol."""
+    assert demo.server._socket.proto == socket.IPPROTO_TCP

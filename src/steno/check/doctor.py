@@ -1,16 +1,32 @@
 """A whole config folder: what is broken in it, what is about to go, and what lies about."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
 
 from steno.check.files import Done, FileReport, bytes_of, check_files, everything_below
-from steno.check.policy import Policy
+from steno.check.findings import Severity
+from steno.check.policy import Counts, Policy
+from steno.store.archive.gone import is_kept
 from steno.store.found import Found, Problem
 from steno.store.upkeep import Leftover, cleanup_days, copies, is_config, leftovers
 
-__all__ = ["Broken", "Diagnosis", "Due", "Large", "Patient", "bytes_of", "examine", "visit"]
+__all__ = [
+    "Broken",
+    "Diagnosis",
+    "Due",
+    "Large",
+    "Patient",
+    "Sight",
+    "bytes_of",
+    "diagnose",
+    "due_of",
+    "examine",
+    "sight_of",
+    "visit",
+]
 
 LARGE_FILE: Final = 50_000_000
 LARGE_LINE: Final = 10_000_000
@@ -41,6 +57,8 @@ class Due(msgspec.Struct, frozen=True):
     found: Found
     days: float
     """How many days from now; less than none when it is overdue."""
+    archived: bool = False
+    """Whether the archive has it, just as it is."""
 
 
 class Large(msgspec.Struct, frozen=True):
@@ -49,6 +67,21 @@ class Large(msgspec.Struct, frozen=True):
     found: Found
     longest: int
     """The bytes of its longest line."""
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """What is kept of a look at one file; the findings themselves are let go."""
+
+    found: Found
+    sound: bool
+    empty: bool
+    """Whether there is nothing to resume in it and nothing wrong either."""
+    records: int
+    gaps: int
+    counts: Counts
+    """How often each rule was met, sub-agents' files included."""
+    broken: Broken | None
+    large: tuple[Large, ...]
 
 
 class Patient(msgspec.Struct, frozen=True):
@@ -101,53 +134,81 @@ def examine(
     done: Done | None = None,
 ) -> Diagnosis:
     """Look at everything. What cannot be read goes to `problems`."""
-    diagnosis = Diagnosis(size=patient.size)
-    sessions = [found for found in patient.files if found.place.role != "agent"]
     reports = check_files(
         patient.files, problems=problems, policy=policy, judge="troubled", done=done
     )
-    for report in reports:
-        _take(diagnosis, report)
+    return diagnose(patient, map(sight_of, reports), now, problems)
+
+
+def diagnose(
+    patient: Patient, sights: Iterable[Sight], now: float, problems: list[Problem]
+) -> Diagnosis:
+    """Put together what was seen in each file, and what is only seen from above."""
+    diagnosis = Diagnosis(size=patient.size)
+    for sight in sights:
+        _take(diagnosis, sight)
     diagnosis.broken.sort(key=_loss)
     diagnosis.large.sort(key=lambda each: (-each.found.size, each.found.path))
+    sessions = [found for found in patient.files if found.place.role != "agent"]
     for config in filter(is_config, patient.roots):
-        diagnosis.cleanup_days = cleanup_days(config)
-        here = [found for found in sessions if found.root == config]
-        diagnosis.due += _due(here, now, diagnosis.cleanup_days)
-        names = [found.place.session_id for found in here]
+        names = [found.place.session_id for found in sessions if found.root == config]
         diagnosis.leftovers += leftovers(config, names, problems)
-    diagnosis.due.sort(key=lambda each: (each.days, each.found.path))
+    diagnosis.cleanup_days, diagnosis.due = due_of(patient, now)
     diagnosis.copies = copies(sessions, problems)
     return diagnosis
 
 
-def _take(diagnosis: Diagnosis, report: FileReport) -> None:
-    """Keep of a report what will be told; the findings themselves are let go."""
-    empty = sum(number for (rule, _), number in report.counts.items() if rule == _EMPTY)
-    if empty and report.number("error", "warning") == empty:
-        # Clients leave these behind when they never get to a prompt: nothing is lost.
-        diagnosis.empty.append(report.found)
-        return
-    if report.role != "agent":
-        diagnosis.sessions += 1
-        diagnosis.sound += report.sound
-    if not report.sound:
-        verdict = report.newest
-        broken = Broken(
-            report.found,
-            report.lost,
-            verdict.there if verdict else 0,
-            report.number("error"),
-            report.number("warning"),
-            verdict.words if verdict else "",
-            mendable=not empty,
-        )
-        # An interrupted or half-known session works; only what is lost or refused is broken.
-        if broken.lost or broken.errors:
-            diagnosis.broken.append(broken)
+def due_of(patient: Patient, now: float) -> tuple[float, list[Due]]:
+    """Return for how long the client keeps sessions, and which it deletes soon, the first first."""
+    days, due = 0.0, list[Due]()
+    for config in filter(is_config, patient.roots):
+        days = cleanup_days(config)
+        here = (found for found in patient.files if found.root == config)
+        due += _due((found for found in here if found.place.role != "agent"), now, days)
+    return days, sorted(due, key=lambda each: (each.days, each.found.path))
+
+
+def sight_of(report: FileReport) -> Sight:
+    """Keep of a report what will be told."""
+    counts = Counter[tuple[str, Severity]]()
     for file in report.files:
-        if file.size > LARGE_FILE or file.longest > LARGE_LINE:
-            diagnosis.large.append(Large(file.found, file.longest))
+        counts.update(file.counts)
+    empty = sum(number for (rule, _), number in report.counts.items() if rule == _EMPTY)
+    verdict = report.newest
+    broken = Broken(
+        report.found,
+        report.lost,
+        verdict.there if verdict else 0,
+        report.number("error"),
+        report.number("warning"),
+        verdict.words if verdict else "",
+        mendable=not empty,
+    )
+    large = (file for file in report.files if file.size > LARGE_FILE or file.longest > LARGE_LINE)
+    return Sight(
+        report.found,
+        report.sound,
+        # Clients leave these behind when they never get to a prompt: nothing is lost.
+        empty=bool(empty) and report.number("error", "warning") == empty,
+        records=sum(file.records for file in report.files),
+        gaps=sum(file.gaps for file in report.files),
+        counts=dict(counts),
+        # An interrupted or half-known session works; only what is lost or refused is broken.
+        broken=broken if not report.sound and (broken.lost or broken.errors) else None,
+        large=tuple(Large(file.found, file.longest) for file in large),
+    )
+
+
+def _take(diagnosis: Diagnosis, sight: Sight) -> None:
+    if sight.empty:
+        diagnosis.empty.append(sight.found)
+        return
+    if sight.found.place.role != "agent":
+        diagnosis.sessions += 1
+        diagnosis.sound += sight.sound
+    if sight.broken is not None:
+        diagnosis.broken.append(sight.broken)
+    diagnosis.large += sight.large
 
 
 def _loss(broken: Broken) -> tuple[int, int, str]:
@@ -156,4 +217,8 @@ def _loss(broken: Broken) -> tuple[int, int, str]:
 
 def _due(sessions: Iterable[Found], now: float, kept: float) -> list[Due]:
     left = [(found, found.mtime_ns / 1e9 + kept * _DAY - now) for found in sessions]
-    return [Due(found, seconds / _DAY) for found, seconds in left if seconds < SOON * _DAY]
+    return [
+        Due(found, seconds / _DAY, is_kept(found))
+        for found, seconds in left
+        if seconds < SOON * _DAY
+    ]

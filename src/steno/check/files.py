@@ -53,6 +53,8 @@ class FileReport(msgspec.Struct, frozen=True):
     longest: int = 0
     """The bytes of its longest record or gap."""
     agents: tuple["FileReport", ...] = ()
+    gaps: int = 0
+    """How many stretches of it are no record."""
 
     @property
     def path(self) -> str:
@@ -210,7 +212,7 @@ def _report(
     findings, counts = policy.apply(evidence.findings)
     nodes, gaps = evidence.transcript.nodes, evidence.transcript.gaps
     longest = max(map(_length, chain(nodes, gaps)), default=0)
-    return FileReport(found, findings, counts, (), len(nodes), longest, agents)
+    return FileReport(found, findings, counts, (), len(nodes), longest, agents, len(gaps))
 
 
 def _name(found: Found) -> str:

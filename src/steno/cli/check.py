@@ -10,7 +10,7 @@ import msgspec
 
 from steno.check.files import FileReport, bytes_of, check_files, everything_below, with_agents
 from steno.check.findings import SEVERITIES, Severity
-from steno.check.policy import Policy, make_policy
+from steno.check.policy import Policy
 from steno.cli.findings import (
     explain_lines,
     problem_json,
@@ -25,14 +25,14 @@ from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, program, roots
 from steno.cli.pager import page
 from steno.cli.progress import Progress
 from steno.cli.screen import Screen, complain, write_json
-from steno.errors import BadRequest, NotFound, Unreadable
+from steno.errors import NotFound, Unreadable
 from steno.report import words
+from steno.report.policy import policy_of
 from steno.safe.terminal import ColourMode, Line
-from steno.store.config import Config, read_config
 from steno.store.found import Found, Problem
 from steno.store.library import find, roots_of
 
-__all__ = ["command", "policy_of"]
+__all__ = ["command"]
 
 _TROUBLE: Final = frozenset(("denied", "unreadable", "special"))
 _GRAVE: Final[tuple[Severity, ...]] = SEVERITIES[:2]
@@ -140,33 +140,6 @@ def _refuse_what_would_be_ignored(wanted: _Asked, names: tuple[str, ...]) -> Non
         raise click.UsageError(f"{instead} and --sarif exclude each other")
     if wanted.explain is not None and wanted.as_json:
         raise click.UsageError("--explain and --json exclude each other; there is --rules --json")
-
-
-def policy_of(silence: tuple[str, ...] = (), severity: tuple[str, ...] = ()) -> Policy:
-    """Return what the config file and the options make of the rules; options win.
-
-    Raises:
-        BadRequest: there is no such rule or severity; of the file, the line is named.
-    """
-    config = read_config()
-    _refuse_unknown(config)
-    weights = dict(config.severity)
-    for each in severity:
-        name, equals, level = each.partition("=")
-        if not equals:
-            raise BadRequest(f"not ID=LEVEL: {each!r}", hint="such as tools.unanswered=info")
-        weights[name] = level
-    return make_policy([*config.silence, *silence], weights)
-
-
-def _refuse_unknown(config: Config) -> None:
-    single = [(name, [name], None) for name in config.silence]
-    weighed = [(name, (), {name: level}) for name, level in config.severity.items()]
-    for name, silence, severity in [*single, *weighed]:
-        try:
-            make_policy(silence, severity)
-        except BadRequest as error:
-            raise config.complaint(name, str(error), error.hint) from error
 
 
 class _Run:

@@ -8,7 +8,6 @@ import click
 import msgspec
 
 from steno.check.doctor import LARGE_LINE, SOON, Broken, Diagnosis, Due, Large, examine, visit
-from steno.cli.check import policy_of
 from steno.cli.findings import problem_json
 from steno.cli.fit import wrapped
 from steno.cli.names import Names, argument, text_of, title_of
@@ -17,6 +16,7 @@ from steno.cli.pager import page
 from steno.cli.progress import Progress
 from steno.cli.screen import Screen, complain, write_json
 from steno.report import clock, words
+from steno.report.policy import policy_of
 from steno.safe.terminal import ColourMode, Line, one_line, short_path, width, wrap
 from steno.store.found import Found, Problem
 from steno.store.library import roots_of
@@ -137,6 +137,8 @@ class _Sheet:
         head = f"{sessions} the client deletes within {SOON} days{late}, {size}"
         days = f"{self._found.cleanup_days:g}"
         hint = f'kept for {days} days; more with "cleanupPeriodDays" in settings.json'
+        if any(not each.archived for each in due):
+            hint += f"; `{program()} archive{self._where}` keeps them for good"
         yield from self._section("!", "yellow", head, due, self._due_line, hint)
 
     def _due_line(self, each: Due) -> list[Line]:
@@ -271,7 +273,14 @@ def _json(found: Diagnosis, problems: Sequence[Problem]) -> dict[str, Any]:
             for each in found.broken
         ],
         "empty": [_file_json(each) for each in found.empty],
-        "due": [{**_file_json(each.found), "days": round(each.days, 2)} for each in found.due],
+        "due": [
+            {
+                **_file_json(each.found),
+                "days": round(each.days, 2),
+                "archived": each.archived,
+            }
+            for each in found.due
+        ],
         "large": [{**_file_json(each.found), "longest_line": each.longest} for each in found.large],
         "leftovers": [
             {**msgspec.to_builtins(each), "path": text_of(each.path)} for each in found.leftovers

@@ -21,20 +21,12 @@ from steno.store.library import find, roots_of
 
 if TYPE_CHECKING:
     from steno.check.drift import Observer
-    from steno.check.observed import Drift
+    from steno.check.observed import Code, Drift
     from steno.format.catalogue import Catalogue
+    from steno.report.drift import Row
 
 __all__ = ["command"]
 
-_MEANS: Final = {
-    "UNKNOWN_TYPE": "kinds of record that the catalogue does not have",
-    "NEW_BLOCK": "content blocks that it does not have",
-    "NEW_TOOL": "tools that it does not have",
-    "NEW_FIELD": "fields that it does not have",
-    "NEW_VALUE": "values that it does not list",
-    "TYPE_MISMATCH": "fields of another JSON type",
-    "MISSING_FIELD": "fields that were always there, and are not",
-}
 _UNREAD: Final = frozenset(("denied", "unreadable", "missing", "special"))
 
 
@@ -163,22 +155,11 @@ def _one(name: str, where: tuple[str, ...] | None, problems: list[Problem]) -> l
 
 def _observed(files: list[Found], asked: _Asked, problems: list[Problem]) -> "Observer":
     from steno.check.drift import Observer
-    from steno.format.lines import read_pieces
-    from steno.format.records import Record
-    from steno.store.read import FileSource
+    from steno.report.drift import observe
 
     observer = Observer(_catalogue(asked), asked.since_version or "")
     with Progress(sum(found.size for found in files), "Comparing") as bar:
-        for found in files:
-            try:
-                with FileSource(found.path) as source:
-                    for piece in read_pieces(source):
-                        bar.add(piece.length)
-                        if isinstance(piece, Record):
-                            observer.feed(piece)
-            except Unreadable as error:
-                problems.append(Problem("unreadable", found.path, str(error)))
-            observer.end_file()
+        observe(files, observer, problems=problems, done=bar.add)
     return observer
 
 
@@ -218,49 +199,12 @@ def _json(observer: "Observer", drifts: "list[Drift]", files: int) -> dict[str, 
     }
 
 
-class _Row(msgspec.Struct):
-    """What is the same on several kinds of record, in one line."""
-
-    code: str
-    kinds: list[str]
-    path: str
-    count: int
-    versions: list[str]
-    sample: str
-
-
-def _rows(drifts: "list[Drift]") -> list[_Row]:
-    from steno.format.catalogue import version_key
-
-    rows: dict[tuple[str, ...], _Row] = {}
-    for drift in drifts:
-        path = f"{drift.path} = {drift.name}" if drift.name else drift.path
-        key = (drift.code, path) if path else (drift.code, path, drift.kind)
-        row = rows.setdefault(key, _Row(drift.code, [], path, 0, [], _sample(drift)))
-        row.kinds.append(drift.kind)
-        row.count += drift.count
-        row.versions = sorted({*row.versions, *drift.versions}, key=version_key)
-    return sorted(rows.values(), key=_order)
-
-
-def _order(row: _Row) -> tuple[int, int, str]:
-    return list(_MEANS).index(row.code), -row.count, row.path
-
-
-def _code(row: _Row) -> str:
-    return row.code
-
-
-def _sample(drift: "Drift") -> str:
-    if drift.code == "TYPE_MISMATCH":
-        return f"{'/'.join(drift.types)}, not {'/'.join(drift.known)}"
-    return "" if drift.name else drift.sample
-
-
 def _lines(observer: "Observer", drifts: "list[Drift]", width: int) -> Iterator[Line]:
-    for code, rows in groupby(_rows(drifts), key=_code):
+    from steno.report.drift import MEANS, rows_of
+
+    for code, rows in groupby(rows_of(drifts), key=_code):
         heads, cells = layout(_columns(list(rows), width), width - 2)
-        yield from wrapped([(code, "bold"), (f"  {_MEANS[code]}", "dim")], width)
+        yield from wrapped([(code, "bold"), (f"  {MEANS[code]}", "dim")], width)
         for line in (heads, *cells):
             yield ["  ", *line]
         yield []
@@ -284,7 +228,11 @@ def _ending(observer: "Observer", drifts: "list[Drift]", files: int, asked: _Ask
     return f"{said} in {seen}, compared with what is known up to {newest}{more}."
 
 
-def _columns(rows: list[_Row], width: int) -> list[Column]:
+def _code(row: "Row") -> "Code":
+    return row.code
+
+
+def _columns(rows: "list[Row]", width: int) -> list[Column]:
     needs = 10 if any(row.sample for row in rows) else 0
     return [
         Column("COUNT", [f"{row.count:,}" for row in rows], right=True),

@@ -5,7 +5,8 @@ it reads files. Streams are coroutines.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable
+import sys
+from collections.abc import Awaitable, Callable, Container
 from importlib import import_module
 from typing import Any, Final
 
@@ -13,11 +14,12 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from steno.errors import BadRequest, NotFound, StenoError
+from steno.safe.terminal import clean
 from steno.web.gate import Gate, Keys
 from steno.web.house import House, NotReady
 from steno.web.paint import page
@@ -58,18 +60,27 @@ PAGES: Final = (
     ("/files/{tag}", "file:file"),
     ("/compare", "compare:pair"),
     ("/p/{tag}", "project:project"),
+    ("/health", "health:health"),
+    ("/palette", "palette:palette"),
     ("/static/{mark}/{name}", "static:static"),
+    ("/favicon.ico", "static:icon"),
 )
 """Every address, and who answers: a module of `pages/` and a function in it."""
 
 
-def make_app(house: House, keys: Keys, hosts: frozenset[str]) -> ASGIApp:
+def make_app(house: House, keys: Keys, hosts: Container[str]) -> ASGIApp:
     """Return the explorer of a house, with the gate before it."""
     routes = [Route(way, _endpoint(house, name)) for way, name in PAGES]
     app = Starlette(
         routes=routes,
-        exception_handlers={StenoError: _failed(house), HTTPException: _failed(house)},
+        exception_handlers={
+            StenoError: _failed(house),
+            HTTPException: _failed(house),
+            Exception: _broke(),
+        },
     )
+    # An address is itself, or it is none of ours: no guesses that lead elsewhere.
+    app.router.redirect_slashes = False
     return Gate(app, keys, hosts)
 
 
@@ -102,4 +113,32 @@ def _failed(house: House) -> Callable[[Request, Exception], Awaitable[Response]]
     return failed
 
 
+def _broke() -> Callable[[Request, Exception], Awaitable[Response]]:
+    """Return what answers for a fault of ours: a plain page, and one report for each fault."""
+    told: set[tuple[str, str, int]] = set()
+
+    async def broke(_request: Request, error: Exception) -> Response:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        file, line = (trace.tb_frame.f_code.co_filename, trace.tb_lineno) if trace else ("", 0)
+        fault = (type(error).__name__, file, line)
+        if fault not in told:
+            told.add(fault)
+            _report(error)
+        return PlainTextResponse(_FAULT, 500)
+
+    return broke
+
+
+def _report(error: Exception) -> None:
+    """Tell whoever started the explorer, where the words of a session may do no harm."""
+    import traceback
+
+    for line in "".join(traceback.format_exception(error)).splitlines():
+        sys.stderr.write(f"{clean(line)}\n")
+    sys.stderr.flush()
+
+
+_FAULT: Final = "Something in steno broke here. What it was stands in the terminal it runs in."
 _STATUS: Final[dict[type[Exception], int]] = {NotFound: 404, BadRequest: 400}

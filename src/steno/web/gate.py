@@ -3,7 +3,7 @@
 In this order, and the first that says no ends it:
 
     Host      is one of ours, else 421: a name that points here from elsewhere gets nothing
-    method    only reads, else 405
+    method    only reads, and no other protocol, else 405
     origin    the browser says that no other site asks, else 403
     token     the cookie that the one-time code was swapped for, else 401
 
@@ -11,8 +11,7 @@ What a page sends back goes out with headers that let it load nothing from anywh
 """
 
 import hmac
-from collections.abc import Callable
-from http.cookies import CookieError, SimpleCookie
+from collections.abc import Callable, Container
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
@@ -20,7 +19,7 @@ from urllib.parse import parse_qs
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["ENTER", "Gate", "Keys"]
+__all__ = ["ENTER", "HEADERS", "Gate", "Keys"]
 
 ENTER: Final = "/enter"
 """Where a code is swapped for the cookie."""
@@ -31,7 +30,7 @@ _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_HEADERS: Final = (
+HEADERS: Final = (
     ("content-security-policy", _POLICY),
     ("x-content-type-options", "nosniff"),
     ("x-frame-options", "DENY"),
@@ -40,41 +39,61 @@ _HEADERS: Final = (
     ("cross-origin-resource-policy", "same-origin"),
     ("permissions-policy", "camera=(), geolocation=(), microphone=(), payment=()"),
 )
+"""What goes out with everything."""
 _UNKEPT: Final = ("cache-control", "no-store")
 _Refusal = tuple[int, str, tuple[tuple[str, str], ...]]
 
 
 class Keys:
-    """The code for the first visit, and the token that it is swapped for."""
+    """The code for the first visit, and the token that it is swapped for.
 
-    def __init__(self, port: int, on_used: Callable[[], None] = lambda: None) -> None:
+    A `word` that somebody chose opens as well, as often as they like: as a code, or sent as a
+    bearer.
+    """
+
+    def __init__(
+        self, port: int, on_used: Callable[[], None] = lambda: None, word: str = ""
+    ) -> None:
         self.cookie = f"steno-{port}"
         """Cookies know no ports, so the name has to."""
         self.token = token_urlsafe(32)
         self.code = token_urlsafe(16)
         self._on_used = on_used
+        self._word = word
 
     def swap(self, code: str) -> bool:
         """Say whether a code is the one that is valid; it is not any more afterwards."""
-        if not hmac.compare_digest(code.encode(), self.code.encode()):
+        if self._is_word(code):
+            return True
+        if not _same(code, self.code):
             return False
         self.code = token_urlsafe(16)
         self._on_used()
         return True
 
-    def holds(self, header: str) -> bool:
-        """Say whether a cookie header has the token."""
-        try:
-            found = SimpleCookie(header).get(self.cookie)
-        except CookieError:
-            return False
-        return found is not None and hmac.compare_digest(found.value.encode(), self.token.encode())
+    def holds(self, cookies: str, bearer: str = "") -> bool:
+        """Say whether the headers have the token; of several cookies with its name, any may."""
+        pairs = (each.partition("=") for each in cookies.split(";"))
+        own = [value.strip() for name, _, value in pairs if name.strip() == self.cookie]
+        kind, _, word = bearer.partition(" ")
+        return any(_same(value, self.token) for value in own) or (
+            kind.lower() == "bearer" and self._is_word(word.strip())
+        )
+
+    def _is_word(self, text: str) -> bool:
+        return bool(self._word) and _same(text, self._word)
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(
+        one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass")
+    )
 
 
 class Gate:
     """Stands before the pages."""
 
-    def __init__(self, app: "ASGIApp", keys: Keys, hosts: frozenset[str]) -> None:
+    def __init__(self, app: "ASGIApp", keys: Keys, hosts: Container[str]) -> None:
         self._app = app
         self._keys = keys
         self._hosts = hosts
@@ -85,6 +104,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
             return
         headers = _headers(scope)
         refusal = self._refusal(scope, headers) or self._entry(scope, headers)
@@ -97,7 +117,7 @@ class Gate:
         host = headers.get("host", "").lower()
         if host not in self._hosts:
             return 421, "This address does not belong to steno.", ()
-        if scope["method"] not in _READS:
+        if scope["method"] not in _READS or _wants_more(headers):
             return 405, "The explorer only reads.", (("allow", ", ".join(_READS)),)
         site = headers.get("sec-fetch-site")
         if site is not None and site not in _OURS:
@@ -108,7 +128,7 @@ class Gate:
         return None
 
     def _entry(self, scope: "Scope", headers: dict[str, str]) -> _Refusal | None:
-        known = self._keys.holds(headers.get("cookie", ""))
+        known = self._keys.holds(headers.get("cookie", ""), headers.get("authorization", ""))
         if scope["path"] != ENTER:
             return None if known else (401, _LOCKED, ())
         asked = parse_qs(scope["query_string"].decode("latin-1"))
@@ -124,6 +144,11 @@ class Gate:
 
 _LOCKED: Final = "Locked. Open the address that steno printed when it started; each works once."
 _WELCOME: Final = "steno opens {to}"
+
+
+def _wants_more(headers: dict[str, str]) -> bool:
+    """Say whether somebody wants to talk another protocol on the same connection."""
+    return "websocket" in headers.get("upgrade", "").lower()
 
 
 def _below(to: str) -> str:
@@ -149,7 +174,7 @@ def _sealed(path: str, send: "Send") -> "Send":
     async def seal(message: "Message") -> None:
         if message["type"] == "http.response.start":
             own = {name.lower() for name, _ in message["headers"]}
-            more = _HEADERS if fixed else (*_HEADERS, _UNKEPT)
+            more = HEADERS if fixed else (*HEADERS, _UNKEPT)
             message["headers"] = [
                 *message["headers"],
                 *(_pair(name, value) for name, value in more if name.encode() not in own),
@@ -165,7 +190,7 @@ async def _answer(
     body = words.encode()
     kind = ("content-type", "text/plain; charset=utf-8")
     length = ("content-length", str(len(body)))
-    every = (*_HEADERS, _UNKEPT, kind, length, *headers)
+    every = (*HEADERS, _UNKEPT, kind, length, *headers)
     await send(
         {
             "type": "http.response.start",

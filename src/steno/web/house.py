@@ -8,11 +8,12 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.errors import NotFound
+from steno.errors import NotFound, StenoError
 from steno.index.database import open_to_read
-from steno.index.home import Home
+from steno.index.home import Home, index_of
 from steno.index.opened import Index
 from steno.index.texts import Texts, open_texts
+from steno.report.names import argument
 from steno.report.price_file import chosen_prices
 from steno.report.prices import Prices
 from steno.session.session import Session
@@ -20,6 +21,7 @@ from steno.store import clock
 from steno.web.kept import Kept
 from steno.web.news import News
 from steno.web.shelf import Shelf
+from steno.web.ward import Ward
 
 __all__ = ["House", "NotReady", "Place", "State"]
 
@@ -92,6 +94,7 @@ class House:
         self.state = State()
         self.glances = Glances()
         self.kept = Kept()
+        self.ward = Ward(home.roots, now, _where(home, demo=demo))
 
     @contextmanager
     def index(self) -> Generator[Index]:
@@ -163,7 +166,20 @@ class House:
     def close(self) -> None:
         """Let go of everything."""
         self.news.close()
+        self.ward.close()
         self.shelf.close()
+
+
+def _where(home: Home, *, demo: bool) -> str:
+    """Return the options that make a command look at the same folders."""
+    if demo:
+        return " --demo"
+    try:
+        if home.roots == index_of().roots:
+            return ""
+    except StenoError:
+        return ""
+    return "".join(f" --root {quoted}" for root in home.roots if (quoted := argument(root)))
 
 
 def _rows(index: Index, where: str, *values: str) -> list[tuple[Any, ...]]:

@@ -16,7 +16,7 @@ from steno.store.found import Found
 from steno.store.places import steno_home
 from steno.store.walk import folder_names
 
-__all__ = ["agents_in", "beside", "gone_at", "gone_below"]
+__all__ = ["agents_in", "beside", "gone_at", "gone_below", "is_kept", "kept_number"]
 
 _SUFFIX: Final = ".jsonl"
 
@@ -97,6 +97,25 @@ def gone_at(path: str) -> Archived | None:
             if agent.path == real:
                 return agent
     return None
+
+
+def is_kept(found: Found) -> bool:
+    """Say whether the archive has a session that is still there, with all that is in it now."""
+    folder, name = os.path.split(found.path)
+    entry = _entries().get(os.path.join(os.path.realpath(folder), name))
+    return entry is not None and (entry.size, entry.mtime_ns) == (found.size, found.mtime_ns)
+
+
+def kept_number() -> int:
+    """Return how many sessions the archive has."""
+    return len(_entries())
+
+
+def _entries() -> dict[str, Entry]:
+    try:
+        return _read(_catalogue()).entries
+    except Unreadable:
+        return {}
 
 
 def _above(path: str) -> Iterator[str]:

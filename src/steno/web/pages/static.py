@@ -9,7 +9,7 @@ from starlette.responses import Response
 from steno.web.house import House
 from steno.web.paint import static_bytes, static_names
 
-__all__ = ["static"]
+__all__ = ["icon", "static"]
 
 _KINDS: Final = {
     "css": "text/css; charset=utf-8",
@@ -26,3 +26,8 @@ def static(_house: House, request: Request) -> Response:
     if kind is None or name not in static_names():
         raise HTTPException(404)
     return Response(static_bytes(name), media_type=kind, headers=_FOREVER)
+
+
+def icon(_house: House, _request: Request) -> Response:
+    """Return the mark, for browsers that ask for it where no page named it."""
+    return Response(static_bytes("mark.svg"), media_type=_KINDS["svg"])

@@ -1,5 +1,6 @@
 // What every page can do: keys, theme, copying. Pages work without any of it.
 import { on, keyed, typing } from "./keys.js";
+import "./palette.js";
 
 const root = document.documentElement;
 const keep = (name, value) => { try { value ? localStorage.setItem(name, value) : localStorage.removeItem(name); } catch { /* nothing may be kept here */ } };
@@ -15,7 +16,9 @@ on("density", () => {
   const dense = root.dataset.density !== "dense";
   if (dense) root.dataset.density = "dense"; else delete root.dataset.density;
   keep("steno-density", dense ? "dense" : "");
+  say(dense ? "Dense" : "Roomy");
 });
+on("link", () => copy(location.href));
 on("keys", () => document.querySelector("dialog.keys")?.showModal());
 on("search", () => { const box = document.querySelector(".find input"); box?.focus(); box?.select(); });
 on("copy", (button) => copy(button.previousElementSibling?.textContent ?? ""));
