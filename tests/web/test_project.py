@@ -160,15 +160,17 @@ def test_lists_and_prompts_lead_to_their_sessions(demo: Explorer) -> None:
     assert f"the last {len(mine)} of {len(mine)}" in prompts
 
 
-def test_files_are_those_of_the_index(demo: Explorer) -> None:
+def test_a_change_that_a_fork_copied_counts_once(demo: Explorer) -> None:
     files = _known(demo, _TIDE).files
     with demo.house.index() as index:
         rows = index.connection.execute(
-            "SELECT e.path, count(*), sum(e.added), sum(e.removed) FROM file_edits e "
-            "JOIN sessions s ON s.file = e.message >> 40 WHERE s.project = ? GROUP BY 1",
+            "SELECT e.path, count(DISTINCT t.call) FROM file_edits e "
+            "JOIN tool_calls t ON t.message = e.message AND t.place = e.place "
+            "JOIN sessions s ON s.file = e.message >> 40 "
+            "WHERE s.project = ? AND NOT t.failed GROUP BY 1",
             (_TIDE,),
         ).fetchall()
-    assert {(f.path, f.edits, f.added, f.removed) for f in files if f.edits} == set(rows)
+    assert {(f.path, f.edits) for f in files if f.edits} == set(rows)
     edits = [each.edits for each in files]
     assert edits == sorted(edits, reverse=True)
 

@@ -6,13 +6,11 @@ from typing import Final
 
 import msgspec
 
-from steno.index.state import SHIFT
 from steno.report.prices import Prices
 from steno.report.usage.cells import Cells, add, day_of_slot, week_of
 from steno.report.usage.totals import Figures, report_of
 
-__all__ = ["Branch", "FileUse", "Pull", "Sums", "Week", "branches_of", "files_of", "sums_of"]
-__all__ += ["pulls_of", "weeks_of"]
+__all__ = ["Branch", "Pull", "Sums", "Week", "branches_of", "pulls_of", "sums_of", "weeks_of"]
 
 _WEEKS: Final = 26
 _SUMS: Final = (
@@ -61,18 +59,6 @@ class Pull(msgspec.Struct, frozen=True):
     note: str
     session: str
     title: str
-
-
-class FileUse(msgspec.Struct, frozen=True):
-    """A file that agents read or changed."""
-
-    path: str
-    edits: int
-    added: int
-    removed: int
-    reads: int
-    sessions: int
-    last: int | None
 
 
 def sums_of(connection: sqlite3.Connection, project: str, prices: Prices) -> Sums:
@@ -146,31 +132,3 @@ def pulls_of(connection: sqlite3.Connection, project: str, limit: int = 12) -> l
         (project, limit),
     )
     return [Pull(*row) for row in rows]
-
-
-def files_of(connection: sqlite3.Connection, project: str, limit: int = 15) -> list[FileUse]:
-    """Return the files that agents touched most: those they changed first, then those they read."""
-    # `CROSS JOIN` goes from sessions to what each did: rows of a file are one range.
-    edits = connection.execute(
-        "SELECT e.path, count(*), sum(e.added), sum(e.removed), count(DISTINCT s.id), max(e.time) "
-        f"FROM sessions s CROSS JOIN file_edits e ON e.message >= s.file << {SHIFT} "
-        f"AND e.message < (s.file + 1) << {SHIFT} WHERE s.project = ? AND e.path != '' "
-        "GROUP BY e.path ORDER BY 2 DESC, e.path LIMIT ?",
-        (project, limit),
-    ).fetchall()
-    reads = connection.execute(
-        "SELECT t.path, count(*), count(DISTINCT s.id), max(t.time) "
-        f"FROM sessions s CROSS JOIN tool_calls t ON t.message >= s.file << {SHIFT} "
-        f"AND t.message < (s.file + 1) << {SHIFT} "
-        "WHERE s.project = ? AND t.path != '' AND t.name = 'Read' "
-        "GROUP BY t.path ORDER BY 2 DESC, t.path LIMIT 500",
-        (project,),
-    ).fetchall()
-    read = {path: (number, sessions, last) for path, number, sessions, last in reads}
-    made: list[FileUse] = []
-    for path, number, added, removed, sessions, last in edits:
-        times, seen, _ = read.pop(path, (0, 0, None))
-        made.append(FileUse(path, number, added, removed, times, max(sessions, seen), last))
-    for path, (times, sessions, last) in list(read.items())[: limit - len(made)]:
-        made.append(FileUse(path, 0, 0, 0, times, sessions, last))
-    return made

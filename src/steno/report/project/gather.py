@@ -8,6 +8,8 @@ import msgspec
 
 from steno.format.settings import Hook
 from steno.index.scan import path_from
+from steno.report.files import touched
+from steno.report.files.touched import Touched
 from steno.report.listing import Choice, Listing, list_sessions
 from steno.report.prices import Prices
 from steno.report.project.config import (
@@ -31,12 +33,10 @@ from steno.report.project.config import (
 )
 from steno.report.project.figures import (
     Branch,
-    FileUse,
     Pull,
     Sums,
     Week,
     branches_of,
-    files_of,
     pulls_of,
     sums_of,
     weeks_of,
@@ -50,6 +50,7 @@ __all__ = ["Project", "gather"]
 _SESSIONS: Final = 12
 _LOOKED: Final = 24
 """How many of the newest sessions are asked for their lists and plans."""
+_FILES: Final = 15
 _PROMPTS: Final = 30
 
 
@@ -81,7 +82,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     weeks: list[Week]
     branches: list[Branch]
     pulls: list[Pull]
-    files: list[FileUse]
+    files: list[Touched]
     configs: list[str]
     """The config folders its sessions lie in."""
     looked: int
@@ -121,7 +122,7 @@ def gather(connection: sqlite3.Connection, path: str, prices: Prices, now: float
         weeks=weeks_of(connection, path, prices, now),
         branches=branches_of(connection, path),
         pulls=pulls_of(connection, path),
-        files=files_of(connection, path),
+        files=touched.touched(connection, touched.Choice(project=path, sort="edits"), limit=_FILES),
         configs=[folder.path for folder, _ in folders],
         looked=len(listing.rows),
         kept=_kept(folders, path, listing),
