@@ -37,8 +37,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(_PATIENCE))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Generator[Browser]:
+    """Give a browser; gone behind each module, since its loop runs in the thread of the tests."""
     path = next(filter(None, map(shutil.which, _NAMES)), None)
     if path is None:
         pytest.fail("there is no Chromium; `make test` installs it where it may")
