@@ -49,7 +49,7 @@ def browser() -> Generator[Browser]:
         found.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Generator[Explorer]:
     folder = tmp_path_factory.mktemp("explorer")
     root = write_demo(str(folder / "demo")).root

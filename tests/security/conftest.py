@@ -13,7 +13,7 @@ from steno.demo.write import write_demo
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Generator[Explorer]:
     folder = tmp_path_factory.mktemp("explorer")
     root = write_demo(str(folder / "demo")).root
@@ -21,7 +21,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Generator[Explorer]:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Generator[Explorer]:
     folder = tmp_path_factory.mktemp("hostile")
     root = hostile_root(folder / "root")
@@ -31,7 +31,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Generator[Explorer]:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> str:
     path = next(filter(None, map(shutil.which, _NAMES)), None)
     if path is None:

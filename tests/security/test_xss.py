@@ -93,13 +93,13 @@ def watch(browser: Browser, hostile: Explorer) -> Generator[Watch]:
     assert watched.trouble == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def some(hostile: Explorer) -> list[str]:
     """Two addresses of each shape, and some sessions: enough for every day."""
     return crawl(hostile, each=2, at_most={"/s/{key}": 12})
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def addresses(hostile: Explorer) -> list[str]:
     return crawl(hostile, each=8, at_most={"/s/{key}": len(PAYLOADS) + 40})
 

@@ -8,7 +8,7 @@ from tests.web.explorer import Explorer, explorer
 from steno.demo.write import write_demo
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Generator[Explorer]:
     folder = tmp_path_factory.mktemp("explorer")
     root = write_demo(str(folder / "demo")).root
