@@ -61,7 +61,8 @@ def test_settings_ask_for_one_and_the_caller_may_do_without(chat: Chat) -> None:
 
 def test_what_the_user_should_know_is_said_beside_the_answer(chat: Chat) -> None:
     (chat.project / ".claude").mkdir()
-    (chat.project / ".claude" / "settings.json").write_text("{}", encoding="utf-8")
+    rules = '{"permissions": {"allow": ["Bash(ls:*)"]}}'
+    (chat.project / ".claude" / "settings.json").write_text(rules, encoding="utf-8")
     assert chat("-p", "hello") == "Yes.\n"
     assert "not trusted" in chat.said
 
