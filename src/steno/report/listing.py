@@ -18,6 +18,7 @@ __all__ = [
     "SORTS",
     "Choice",
     "Count",
+    "FacetName",
     "Has",
     "Listed",
     "Listing",
@@ -29,6 +30,7 @@ __all__ = [
     "list_sessions",
 ]
 
+FacetName: TypeAlias = Literal["project", "branch", "model"]
 Has: TypeAlias = Literal["failed", "agents", "compacted", "abandoned", "archived", "pr"]
 Sort: TypeAlias = Literal["newest", "oldest", "longest", "turns", "largest"]
 HAS: Final[dict[Has, str]] = {
@@ -180,9 +182,7 @@ def _where(choice: Choice, *, leave: str = "") -> tuple[str, list[Any]]:
     return " AND ".join(where), values
 
 
-def facets_of(
-    connection: sqlite3.Connection, choice: Choice, name: Literal["project", "branch", "model"]
-) -> list[Count]:
+def facets_of(connection: sqlite3.Connection, choice: Choice, name: FacetName) -> list[Count]:
     """Return the values that sessions have, the most frequent first, as if none was chosen."""
     where, values = _where(choice, leave=name)
     rows = connection.execute(

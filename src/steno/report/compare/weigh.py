@@ -29,7 +29,6 @@ project  both are about the same folder
 """
 Unit: TypeAlias = Literal["count", "tokens", "seconds", "money", "share"]
 T = TypeVar("T")
-_EXACT: Final = 1_000_000
 _DOING: Final = {
     "Bash": "runs",
     "Edit": "edits",
@@ -229,9 +228,7 @@ def _less(name: str, a: float | None, b: float | None, unit: Unit = "count") -> 
 
 def _cost(side: Side) -> int | None:
     figures = side.known.figures
-    if figures is None or not figures.has_cost:
-        return None
-    return (figures.exact + _EXACT // 2) // _EXACT
+    return None if figures is None else figures.cost
 
 
 def _of(side: Side, name: str) -> int | None:

@@ -15,7 +15,7 @@ from steno.report.usage.cells import Cell, Cells, add, day_of_slot, midnight_of,
 from steno.report.usage.indexed import count_index, count_places, places_of
 from steno.report.usage.sort import with_times
 from steno.report.usage.tools import Tool, tools_in
-from steno.report.usage.totals import Line, Report, report_of
+from steno.report.usage.totals import Line, Report, report_of, rounded
 from steno.report.usage.wanted import Wanted
 
 __all__ = [
@@ -46,7 +46,6 @@ _PERIODS: Final[dict[Step, Callable[[str], str]]] = {
 }
 SELF: Final = ""
 """The kind of what a session asked for itself."""
-_EXACT: Final = 1_000_000
 _SLOT: Final = 900_000
 _DAY_SLOTS: Final = 96
 _NOON: Final = 48
@@ -126,7 +125,7 @@ def saved_in(cells: Cells, prices: Prices) -> int:
         _, _, _, short, long, read, _, _ = heap
         exact += read * (rates.input - rates.cache_read)
         exact -= short * (rates.cache_5m - rates.input) + long * (rates.cache_1h - rates.input)
-    return (exact + _EXACT // 2) // _EXACT
+    return rounded(exact)
 
 
 def stack_of(

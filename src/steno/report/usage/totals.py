@@ -13,7 +13,7 @@ import msgspec
 from steno.report.prices import Prices, cost_of
 from steno.report.usage.cells import Cell, Cells, Heap
 
-__all__ = ["Figures", "Line", "Report", "apportioned", "report_of", "summed"]
+__all__ = ["Figures", "Line", "Report", "apportioned", "report_of", "rounded", "summed"]
 
 _EXACT: Final = 1_000_000
 _IN_TIME: Final = ("day", "week", "month", "hour", "block5h")
@@ -52,6 +52,11 @@ class Figures(msgspec.Struct):
     def has_cost(self) -> bool:
         """Whether anything in it has a price, or nothing in it needs one."""
         return bool(self.exact) or not self.unpriced
+
+    @property
+    def cost(self) -> int | None:
+        """The cost in micro-dollars; None where nothing has a price."""
+        return rounded(self.exact) if self.has_cost else None
 
     def take(self, cell: Cell, heap: Heap, prices: Prices) -> None:
         """Add a heap at its price."""
@@ -147,6 +152,11 @@ def summed(cells: Iterable[tuple[Cell, Heap]], prices: Prices) -> Figures:
     return figures
 
 
+def rounded(exact: int) -> int:
+    """Return millionths of a micro-dollar as micro-dollars."""
+    return (exact + _EXACT // 2) // _EXACT
+
+
 def apportioned(exact: list[int]) -> list[int]:
     """Round amounts to micro-dollars so that they add up to their rounded sum.
 
@@ -154,7 +164,7 @@ def apportioned(exact: list[int]) -> list[int]:
     [1, 1, 0]
     """
     costs = [each // _EXACT for each in exact]
-    missing = (sum(exact) + _EXACT // 2) // _EXACT - sum(costs)
+    missing = rounded(sum(exact)) - sum(costs)
     most = sorted(range(len(exact)), key=lambda place: (-(exact[place] % _EXACT), place))
     for place in most[:missing]:
         costs[place] += 1

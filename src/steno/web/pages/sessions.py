@@ -1,6 +1,7 @@
 """All sessions, newest first: filtered, grouped, and with what stands beside each title."""
 
 import re
+import sqlite3
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, get_args
 
@@ -17,6 +18,7 @@ from steno.report.listing import (
     HAS,
     SORTS,
     Choice,
+    FacetName,
     Has,
     Listed,
     Listing,
@@ -27,7 +29,6 @@ from steno.report.listing import (
     facets_of,
     list_sessions,
 )
-from steno.report.usage.totals import Figures
 from steno.store.discover import found_at
 from steno.store.glance import Status, glance
 from steno.web.house import House
@@ -45,7 +46,6 @@ _VIEWS: Final = ("day", "project", "flat")
 _SHOWN: Final = 6
 """How many values of a facet are shown before `more`."""
 _SECOND: Final = 1000
-_EXACT: Final = 1_000_000
 _NAMES: Final[dict[Has, tuple[str, str]]] = {
     "failed": ("warn", "Failed steps"),
     "agents": ("agent", "Sub-agents"),
@@ -212,16 +212,9 @@ def _rows(house: House, index: Index, listed: list[Listed]) -> Iterator[_Row]:
             state=state,
             spark=spark(*activity_of(index.connection, each)),
             seconds=_seconds(each),
-            cost=_cost(costs.get(each.id)),
+            cost=None if (used := costs.get(each.id)) is None else used.cost,
             when="now" if state == "running" else _when(ended, now),
         )
-
-
-def _cost(figures: Figures | None) -> int | None:
-    """Return the cost in micro-dollars; None where nothing has a price."""
-    if figures is None or not figures.has_cost:
-        return None
-    return (figures.exact + _EXACT // 2) // _EXACT
 
 
 def _seconds(each: Listed) -> float | None:
@@ -282,63 +275,57 @@ def _head(row: _Row, view: str, now: float) -> str:
 
 
 def _facets(index: Index, asked: _Asked, now: float) -> list[tuple[str, list[_Facet], str]]:
-    choice, query = asked.choice, asked.query
-    connection = index.connection
+    connection, choice = index.connection, asked.choice
     starts = [_since(name, now) or 0 for name, _ in _TIMES if name]
     having, since = counts_of(connection, choice, starts)
-    total = list_sessions(connection, msgspec.structs.replace(choice, since=None), limit=0).total
-    numbers = [total, *since]
-    made: list[tuple[str, list[_Facet], str]] = []
-    projects = [
-        _Facet(
-            words.project_name(each.name) or "no project",
-            each.number,
-            _turned(query, "project", tag_of(each.name), on=each.name == choice.project),
-            each.name == choice.project,
-        )
-        for each in facets_of(connection, choice, "project")
+    anytime = msgspec.structs.replace(choice, since=None)
+    total = list_sessions(connection, anytime, limit=0).total
+    made = [
+        _short("Project", "project", _values(connection, asked, "project"), asked),
+        ("Last active", _times(asked.query, [total, *since]), ""),
+        ("Has", _haves(asked, having), ""),
+        _short("Model", "model", _values(connection, asked, "model"), asked),
+        _short("Branch", "branch", _values(connection, asked, "branch"), asked),
     ]
-    made.append(_short("Project", "project", projects, asked))
-    made.append(
-        (
-            "Last active",
-            [
-                _Facet(
-                    label,
-                    number,
-                    links().sessions(**{**query, "since": name}),
-                    query.get("since", "") == name,
-                )
-                for (name, label), number in zip(_TIMES, numbers, strict=True)
-            ],
-            "",
-        )
-    )
-    made.append(
-        (
-            "Has",
-            [
-                _Facet(label, having[name], _having(query, choice, name), name in choice.has, icon)
-                for name, (icon, label) in _NAMES.items()
-                if having[name] or name in choice.has
-            ],
-            "",
-        )
-    )
-    for name, title in (("model", "Model"), ("branch", "Branch")):
-        chosen = getattr(choice, name)
-        some = [
-            _Facet(
-                words.model_name(each.name) if name == "model" else each.name,
-                each.number,
-                _turned(query, name, each.name, on=each.name == chosen),
-                each.name == chosen,
-            )
-            for each in facets_of(connection, choice, "model" if name == "model" else "branch")
-            if each.name
-        ]
-        made.append(_short(title, name, some, asked))
     return [facet for facet in made if facet[1]]
+
+
+def _values(connection: sqlite3.Connection, asked: _Asked, name: FacetName) -> list[_Facet]:
+    """Return the values of a column; only a project may be none and be chosen all the same."""
+    chosen = getattr(asked.choice, name)
+    named = {"project": words.project_name, "model": words.model_name}.get(name, str)
+    return [
+        _Facet(
+            named(each.name) or "no project",
+            each.number,
+            _turned(
+                asked.query,
+                name,
+                tag_of(each.name) if name == "project" else each.name,
+                on=each.name == chosen,
+            ),
+            each.name == chosen,
+        )
+        for each in facets_of(connection, asked.choice, name)
+        if each.name or name == "project"
+    ]
+
+
+def _times(query: dict[str, str], numbers: list[int]) -> list[_Facet]:
+    now = query.get("since", "")
+    return [
+        _Facet(label, number, links().sessions(**{**query, "since": name}), name == now)
+        for (name, label), number in zip(_TIMES, numbers, strict=True)
+    ]
+
+
+def _haves(asked: _Asked, having: dict[Has, int]) -> list[_Facet]:
+    choice = asked.choice
+    return [
+        _Facet(label, having[name], _having(asked.query, choice, name), name in choice.has, icon)
+        for name, (icon, label) in _NAMES.items()
+        if having[name] or name in choice.has
+    ]
 
 
 def _short(

@@ -12,8 +12,6 @@ from steno.web.tags import tag_of
 
 __all__ = ["Choice", "choices_of", "key_of"]
 
-_EXACT = 1_000_000
-
 
 class Choice(msgspec.Struct, frozen=True):
     """A session that can be chosen."""
@@ -42,13 +40,12 @@ def choices_of(house: House, index: Index, some: Iterable[tuple[Listed, str]]) -
     made: list[Choice] = []
     for each, why in pairs:
         figures = costs.get(each.id)
-        priced = figures is not None and figures.has_cost
         made.append(
             Choice(
                 each,
                 key_of(index, each),
                 "" if each.ended is None else words.day(each.ended / 1000, now),
-                (figures.exact + _EXACT // 2) // _EXACT if priced and figures else None,
+                None if figures is None else figures.cost,
                 why,
                 tag_of(each.project) if each.project else "",
             )
