@@ -119,8 +119,9 @@ def test_a_raw_record_is_one_key_away(demo: Explorer, look: Look) -> None:
     page.keyboard.press("j")
     page.keyboard.press("r")
     page.wait_for_url("**/record/**")
+    first = page.url
     page.keyboard.press("]")
-    page.wait_for_load_state()
+    page.wait_for_url(lambda url: url != first)
     assert "/record/" in page.url
 
 

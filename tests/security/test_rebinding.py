@@ -76,7 +76,7 @@ def _elsewhere() -> Generator[int]:
 
 
 @pytest.fixture
-def reader(browser: Browser, demo: Explorer) -> Generator[BrowserContext]:
+def reader(browser: Browser, demo: Explorer) -> BrowserContext:
     """Give the browser of somebody who was let in."""
     context = browser.new_context()
     name, _, value = demo.cookie.partition("=")
@@ -87,8 +87,7 @@ def reader(browser: Browser, demo: Explorer) -> Generator[BrowserContext]:
     page = context.new_page()
     page.goto(demo.base)
     assert page.title() == "Sessions · steno"
-    yield context
-    context.close()
+    return context
 
 
 def test_a_name_that_leads_here_gets_nothing(reader: BrowserContext, demo: Explorer) -> None:

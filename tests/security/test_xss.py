@@ -89,8 +89,8 @@ def watch(browser: Browser, hostile: Explorer) -> Generator[Watch]:
     context.add_cookies([{"name": name, "value": value, "url": hostile.base}])
     watched = Watch(context, hostile.base)
     yield watched
-    context.close()
     assert watched.trouble == []
+    watched.page.goto("about:blank")
 
 
 @pytest.fixture(scope="module")
