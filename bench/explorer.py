@@ -31,6 +31,8 @@ from table import Row, row, show
 
 STENO = Path(sys.executable).with_name("steno")
 BIG = "b1600000-0000-4000-8000-000000000000"
+LIVE = "11fe0000-0000-4000-8000-000000000000"
+_SAID = [{"type": "text", "text": "A paragraph with **bold** words and `code`.\n\n" * 20}]
 TIMES = 40
 MB = 1 << 20
 
@@ -174,14 +176,38 @@ def pages(ours: Site, theirs: Site | None, small: str) -> Iterator[Row]:
         yield row(f"explorer: {name}, p50 ms", statistics.median(mine), 100, said)
 
 
-def streams(ours: Site, pid: int, number: int, minutes: float, key: str) -> Row:
+def _write_turn(path: Path, turn: int) -> None:
+    """Write a prompt and its answer behind a session, as an agent does."""
+    ids = [f"00000000-0000-4000-8000-{number:012d}" for number in range(2 * turn, 2 * turn + 3)]
+    when = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+    said = {"role": "assistant", "model": "claude-opus-5-5", "id": f"msg_{turn}", "content": _SAID}
+    messages = {"user": {"role": "user", "content": "go on"}, "assistant": said}
+    with path.open("ab", buffering=0) as file:
+        for place, (kind, message) in enumerate(messages.items()):
+            record = {
+                "parentUuid": ids[place] if turn or place else None,
+                "isSidechain": False,
+                "userType": "external",
+                "cwd": "/home/ada/big",
+                "sessionId": path.stem,
+                "version": "2.1.325",
+                "gitBranch": "main",
+                "type": kind,
+                "message": message,
+                "uuid": ids[place + 1],
+                "timestamp": when,
+            }
+            file.write(json.dumps(record).encode() + b"\n")
+
+
+def streams(ours: Site, pid: int, number: int, minutes: float, live: Path) -> Row:
     """Hold streams open while a session is written, and see whether the server grows."""
     stop = threading.Event()
     heard = [0] * number
 
     def listen(which: int) -> None:
         connection = http.client.HTTPConnection(ours.netloc, timeout=30)
-        connection.request("GET", f"/s/{key}/live", headers=dict(ours.headers))
+        connection.request("GET", f"/s/{live.stem}/live", headers=dict(ours.headers))
         answer = connection.getresponse()
         while not stop.is_set():
             try:
@@ -194,8 +220,9 @@ def streams(ours: Site, pid: int, number: int, minutes: float, key: str) -> Row:
     for thread in threads:
         thread.start()
     sizes: list[float] = []
-    for _ in range(max(2, round(minutes * 6))):
-        time.sleep(10)
+    for turn in range(1, max(20, round(minutes * 60))):
+        time.sleep(1)
+        _write_turn(live, turn)
         sizes.append(_resident(pid))
     stop.set()
     early = statistics.median(sizes[: max(1, len(sizes) // 4)])
@@ -206,6 +233,21 @@ def streams(ours: Site, pid: int, number: int, minutes: float, key: str) -> Row:
     return row(
         f"explorer: memory after {minutes:g} minutes of streams ÷ before", late / early, 1.1, detail
     )
+
+
+def streamed(folder: Path, where: Path, number: int, minutes: float) -> Row:
+    """Measure what a day with open pages costs, on a session that is gone afterwards."""
+    live = where / "projects" / "-home-ada-big" / f"{LIVE}.jsonl"
+    live.write_bytes(b"")
+    _write_turn(live, 0)
+    try:
+        with (
+            tempfile.TemporaryDirectory(dir=folder, prefix="state-") as state,
+            steno(Path(state), where) as (ours, pid),
+        ):
+            return streams(ours, pid, number, minutes, live)
+    finally:
+        live.unlink()
 
 
 def _resident(pid: int) -> float:
@@ -244,12 +286,7 @@ def main() -> None:
     corpus = options.corpus or options.data / "corpus-1000"
     if options.streams:
         where = config(options.data, corpus, options.data / "big.jsonl")
-        small = min((where / "projects").glob("*/*.jsonl")).stem
-        with (
-            tempfile.TemporaryDirectory(dir=options.data, prefix="state-") as state,
-            steno(Path(state), where) as (ours, pid),
-        ):
-            rows = [streams(ours, pid, options.streams, options.minutes, small)]
+        rows = [streamed(options.data, where, options.streams, options.minutes)]
     else:
         rows = measured(
             options.data, corpus, options.data / "big.jsonl", peers=not options.no_peers
