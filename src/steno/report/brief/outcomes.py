@@ -1,0 +1,71 @@
+"""What the output of a command says: of tests whether they passed, of a failure the telling line."""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from steno.report.compare.suites import SuiteRun, suite_run
+from steno.session.story.steps import Step
+
+__all__ = ["telling_line", "tests_said"]
+
+_GO_FAILED: Final = re.compile(r"^\s*--- FAIL:", re.MULTILINE)
+_BAD: Final = re.compile(
+    r"^(?:FAIL\b|FAILED\b|E   |npm ERR!|make(?:\[\d+\])?: \*\*\*|Tests? failed|error(?:\[|:))"
+    r"|\bTests:\s+[1-9]\d* failed",
+    re.MULTILINE,
+)
+_EXIT: Final = re.compile(r"\A(?:Error: )?Exit code -?\d+\s*")
+_TAGS: Final = re.compile(r"</?tool_use_error>")
+_COLOURS: Final = re.compile(r"\x1b\[[0-9;:?]*[A-Za-z]")
+_STRONG: Final = re.compile(
+    r"^\s*(?:[\w.]*(?:Error|Exception)\b.*:|error(?:\[\w+\])?:|fatal:|panic:|E   \S|--- FAIL:"
+    r"|npm ERR! (?!code|A complete|path)|Error:|ERROR\b|FAILED |✗)",
+    re.IGNORECASE,
+)
+_WEAK: Final = re.compile(
+    r"\berror\b|\bfail(?:ed|ure)?\b|not found|no such file|cannot|can't|denied|undefined|unable to"
+    r"|timed? ?out|conflict|refused|does not exist|expected|invalid|unknown",
+    re.IGNORECASE,
+)
+_PYTHON: Final = re.compile(r"^Traceback \(most recent call last\)", re.MULTILINE)
+_LONGEST: Final = 240
+_ONLY_MARKS: Final = re.compile(r"[\W_]*")
+
+
+def tests_said(
+    step: Step, printed: Callable[[], str], *, by_name: bool
+) -> tuple[bool, SuiteRun | None] | None:
+    """Return whether tests passed, and their numbers; None where no tests were run.
+
+    `by_name` says that the command is called like one that runs tests.
+    """
+    numbers = suite_run(step.outcome)
+    if numbers is not None:
+        return step.state == "ok" and not numbers.failed, numbers
+    if not by_name or step.outcome == "in background":
+        return None
+    text = printed()
+    failing = len(_GO_FAILED.findall(text))
+    # `go test | tail` ends well whatever the tests did.
+    ok = step.state == "ok" and not failing and not _BAD.search(text)
+    return ok, SuiteRun(0, failing) if failing else None
+
+
+def telling_line(text: str) -> str:
+    r"""Return the line of a failed command's output that says most.
+
+    >>> telling_line("Exit code 1\ncollecting\nE   NameError: name 'x' is not defined\n1 failed")
+    "NameError: name 'x' is not defined"
+    """
+    plain = _TAGS.sub("", _EXIT.sub("", _COLOURS.sub("", text)))
+    lines = [line.strip() for line in plain.split("\n")]
+    lines = [line for line in lines if line and not _ONLY_MARKS.fullmatch(line)]
+    if not lines:
+        return ""
+    if _PYTHON.search(plain):
+        chosen = next((line for line in reversed(lines) if _STRONG.match(line)), lines[-1])
+    else:
+        chosen = next((line for line in lines if _STRONG.match(line)), "")
+        chosen = chosen or next((line for line in lines if _WEAK.search(line)), lines[0])
+    return chosen.removeprefix("E   ").strip()[:_LONGEST]

@@ -1,0 +1,181 @@
+"""As much of a brief as fits into so many tokens: what is worth most first, and what is left out.
+
+A brief is cut into grains, each with a worth: an open end is worth more than a commit, a commit more
+than the files, the newest turn more than the others, the newest session more than those before it.
+The most valuable grains that fit together are kept; whatever is written of them is measured as it
+is, so a budget is never exceeded.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from steno.report.brief.quote import shortened
+from steno.report.brief.values import Asked, Brief, Decision, Work
+
+__all__ = ["packed"]
+
+_NEAR: Final = 12
+"""How many files, and open ends, count as important."""
+_AGES: Final = 3
+_LINE: Final = 160
+_SHORT: Final = 600
+_LONG: Final = 1_400
+_PLAN: Final = 2_900
+_NAMES: Final = {
+    "open": "open ends",
+    "turns": "turns",
+    "files": "files",
+    "commands": "commands",
+    "tests": "test commands",
+    "helpers": "sub-agents",
+    "commits": "commits",
+    "pulls": "pull requests",
+    "decisions": "decisions",
+    "troubles": "failures",
+}
+_RANKS: Final = {
+    "commits": (_NEAR, 2, 6),
+    "pulls": (_NEAR, 2, 6),
+    "files": (_NEAR, 4, 9),
+    "helpers": (_NEAR, 8, 10),
+    "commands": (0, 10, 10),
+}
+"""How many of what are important, how important these are, and how important the others."""
+_LISTS: Final = tuple(name for name in _NAMES if name not in ("open", "turns"))
+
+
+class _Grain(msgspec.Struct, frozen=True, order=True):
+    """A part of a brief that is kept or left out as a whole; lower comes first."""
+
+    rank: int
+    session: int
+    kind: str
+    place: int
+    limit: int = 0
+    """How many letters of a text."""
+
+
+def packed(briefs: Sequence[Brief], fits: Callable[[list[Brief]], bool]) -> list[Brief]:
+    """Return the most of some briefs, newest first, that fits; sessions may be left out whole."""
+    grains = sorted(grain for place, brief in enumerate(briefs) for grain in _grains(brief, place))
+    low, high = 0, len(grains)
+    best: list[Brief] = []
+    while low < high:
+        middle = (low + high + 1) // 2
+        kept = _kept(briefs, grains[:middle])
+        if fits(kept):
+            low, best = middle, kept
+        else:
+            high = middle - 1
+    return best
+
+
+def _grains(brief: Brief, place: int) -> list[_Grain]:
+    age = 2 * min(place, _AGES)
+    found: list[_Grain] = [_Grain(age, place, "", 0)]
+
+    def add(rank: int, kind: str, at: int, limit: int = 0) -> None:
+        found.append(_Grain(rank + age + 1, place, kind, at, limit))
+
+    add(9, "tools", 0)
+    for at in range(len(brief.open)):
+        add(0 if at < _NEAR else 8, "open", at)
+    work = brief.work
+    for name, (near, rank, other) in _RANKS.items():
+        for at in range(len(getattr(work, name))):
+            add(rank if at < near else other, name, at)
+    for at in range(len(work.tests)):
+        # The last run says how things stand.
+        add(2 if at == len(work.tests) - 1 else 8, "tests", at)
+    for at, trouble in enumerate(work.troubles):
+        add(8 if trouble.solved else 4, "troubles", at)
+    for at, decision in enumerate(work.decisions):
+        _add_decision(add, decision, at)
+    for at, turn in enumerate(brief.turns):
+        _add_turn(add, turn, at, len(brief.turns))
+    return found
+
+
+def _add_decision(add: Callable[..., None], decision: Decision, at: int) -> None:
+    add(6 if decision.kind == "said" else 3, "decisions", at, _LINE * 2)
+    if decision.kind == "plan":
+        add(7, "decisions", at, _SHORT)
+        add(9, "decisions", at, _PLAN)
+
+
+def _add_turn(add: Callable[..., None], turn: Asked, at: int, turns: int) -> None:
+    if turn.is_empty:
+        return
+    last, first = at == turns - 1, at == 0
+    near = last or first
+    # The place counts down, so that of two turns the later comes first.
+    place = at - turns
+    add(1 if near else 5, "asked", place, _LINE)
+    add(7 if near else 9, "asked", place, _SHORT)
+    add(10 if near else 12, "asked", place, _LONG)
+    add(3 if last else 7, "answer", place, _SHORT if last else 2 * _LINE)
+    add(6 if last else 11, "answer", place, _LONG)
+    add(10, "facts", place)
+
+
+def _kept(briefs: Sequence[Brief], grains: Sequence[_Grain]) -> list[Brief]:
+    chosen: dict[int, dict[str, dict[int, int]]] = {}
+    for grain in grains:
+        mine = chosen.setdefault(grain.session, {}).setdefault(grain.kind, {})
+        mine[grain.place] = max(grain.limit, mine.get(grain.place, 0))
+    return [_pruned(briefs[place], chosen[place]) for place in sorted(chosen)]
+
+
+def _pruned(brief: Brief, chosen: dict[str, dict[int, int]]) -> Brief:
+    work = brief.work
+    lists = {
+        name: tuple(
+            each for at, each in enumerate(getattr(work, name)) if at in chosen.get(name, {})
+        )
+        for name in _LISTS
+    }
+    limits = chosen.get("decisions", {})
+    lists["decisions"] = tuple(
+        msgspec.structs.replace(each, text=shortened(each.text, limits[at]))
+        for at, each in enumerate(work.decisions)
+        if at in limits
+    )
+    turns = _pruned_turns(brief.turns, chosen)
+    opened = tuple(each for at, each in enumerate(brief.open) if at in chosen.get("open", {}))
+    counts = {name: len(getattr(work, name)) - len(lists[name]) for name in _LISTS}
+    counts["open"] = len(brief.open) - len(opened)
+    counts["turns"] = sum(not turn.is_empty for turn in brief.turns) - len(turns)
+    return msgspec.structs.replace(
+        brief,
+        open=opened,
+        turns=turns,
+        work=msgspec.structs.replace(
+            work,
+            **lists,
+            tools=work.tools if "tools" in chosen else {},
+            looks=work.looks if "tools" in chosen else 0,
+            slips=work.slips if "tools" in chosen else 0,
+        ),
+        omitted={_NAMES[name]: number for name, number in counts.items() if number},
+    )
+
+
+def _pruned_turns(turns: Sequence[Asked], chosen: dict[str, dict[int, int]]) -> tuple[Asked, ...]:
+    asked, answers, facts = (chosen.get(name, {}) for name in ("asked", "answer", "facts"))
+    kept: list[Asked] = []
+    for at, turn in enumerate(turns):
+        place = at - len(turns)
+        if place not in asked and place not in answers:
+            continue
+        kept.append(
+            msgspec.structs.replace(
+                turn,
+                text=shortened(turn.text, asked.get(place, _LINE)),
+                answer=shortened(turn.answer, answers[place]) if place in answers else "",
+                meanwhile=turn.meanwhile if place in facts else (),
+                work=turn.work if place in facts else Work(),
+            )
+        )
+    return tuple(kept)
