@@ -10,6 +10,7 @@ from typing import Any, Final
 from steno.format.values import as_list, as_object
 from steno.report.brief.deeds import Deed
 from steno.report.brief.values import Decision
+from steno.report.compare.path import below
 
 __all__ = ["decisions", "stated"]
 
@@ -21,10 +22,12 @@ _STATES: Final = re.compile(
     r"|(?:I'll|we'll|I will|we will|let's|I'm going to|I am going to|going to) (?:go|stick|stay) with\b"
     r"|(?:decided|opted) (?:to|on|for|against|not to)\b"
     r"|^(?:the )?decision\b[^:]{0,40}:"
-    r"|(?:the )?root cause (?:is|was|of)\b"
+    r"|(?:the )?root cause (?:is|was)\b"
     r"|(?:best|right|better|simplest|cleanest|safest|correct) (?:approach|fix|solution|option|choice|way)"
     r"(?: here)? (?:is|was|would be)\b"
     r"|(?:I|we)(?:'ll|'ve|'m| will| have| am| are)? \w+(?: \w+){0,8}? (?:instead of|rather than)\b"
+    r"|(?:I'll|we'll|I will|we will) (?:use|keep|leave|skip|drop|avoid|add|put|make)\b[^.]{3,200}?"
+    r"\b(?:because|since|so that|to avoid)\b"
     r"|(?:I|we)(?:'ve| have)? (?:deliberately|intentionally)\b)",
     re.IGNORECASE,
 )
@@ -44,7 +47,7 @@ _INSTEAD: Final = re.compile(
 _PAIR: Final = re.compile(r'"(?P<question>[^"\n]{1,600})"="(?P<answer>[^"\n]{0,600})"')
 
 
-def decisions(deeds: Iterable[Deed], answers: dict[int, str]) -> tuple[Decision, ...]:
+def decisions(deeds: Iterable[Deed], answers: dict[int, str], project: str) -> tuple[Decision, ...]:
     """Return what was settled, turn by turn; `answers` are the last words of each turn."""
     settled: dict[int, list[Decision]] = {number: [] for number in answers}
     said: dict[int, list[str]] = {}
@@ -54,7 +57,7 @@ def decisions(deeds: Iterable[Deed], answers: dict[int, str]) -> tuple[Decision,
         if deed.step.kind == "words":
             said.setdefault(deed.turn, []).extend(stated(deed.words))
         else:
-            settled.setdefault(deed.turn, []).extend(_settled(deed))
+            settled.setdefault(deed.turn, []).extend(_settled(deed, project))
     for number in settled:
         own = [*stated(answers.get(number, "")), *said.get(number, ())]
         settled[number] += [
@@ -64,12 +67,12 @@ def decisions(deeds: Iterable[Deed], answers: dict[int, str]) -> tuple[Decision,
     return tuple(each for number in sorted(settled) for each in settled[number])
 
 
-def _settled(deed: Deed) -> Iterator[Decision]:
+def _settled(deed: Deed, project: str) -> Iterator[Decision]:
     step = deed.step
     if step.state == "denied":
         words = _INSTEAD.search(deed.printed)
         told = words["words"].strip() if words else ""
-        about = f"{step.verb} {step.subject}".strip()
+        about = f"{step.verb} {below(step.subject, project)}".strip()
         yield Decision(kind="refused", text=told, about=about, turn=deed.turn)
     elif step.verb == "ExitPlanMode" and step.state == "ok":
         plan = deed.given.get("plan")

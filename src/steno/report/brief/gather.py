@@ -1,6 +1,6 @@
 """A session → its brief."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -26,12 +26,15 @@ def brief_of(
     since: float | None = None,
     until: float | None = None,
     age: float | None = None,
+    skip: Container[str] = (),
 ) -> Brief:
     """Return a session in brief.
 
     `since` and `until` leave only the turns that began in that time (seconds since 1970; `until` is
     the first moment behind it); what is open at the end is told of the whole session. `age` is how
     many seconds ago the file was written to: it says whether the session may still be at work.
+    `skip` are the ids of prompts whose turns are told elsewhere: forks and resumed sessions hold
+    copies of them.
 
     Raises:
         Unreadable: the file changed while it was read.
@@ -40,7 +43,7 @@ def brief_of(
     deeds = _all_deeds(session, turns)
     project = session.project
     whole = _whole(session, turns, deeds)
-    shown = [turn for turn in turns if _is_in(turn, since, until)]
+    shown = [turn for turn in turns if _is_in(turn, since, until) and _uuid(turn) not in skip]
     by_turn: dict[int, list[Deed]] = {turn.number: [] for turn in turns}
     for deed in deeds:
         by_turn[deed.turn].append(deed)
@@ -86,6 +89,10 @@ def _is_in(turn: Turn, since: float | None, until: float | None) -> bool:
     return (since is None or moment >= since) and (until is None or moment < until)
 
 
+def _uuid(turn: Turn) -> str:
+    return (turn.prompt.node.uuid or "") if turn.prompt is not None else ""
+
+
 def _seconds(time: datetime | None) -> float | None:
     return None if time is None else time.timestamp()
 
@@ -102,7 +109,7 @@ def _whole(session: Session, turns: Sequence[Turn], deeds: list[Deed]) -> Work:
     rest = Work(
         commits=commits(deeds),
         pulls=tuple(pulled),
-        decisions=decisions(deeds, {turn.number: turn.answer for turn in turns}),
+        decisions=decisions(deeds, {turn.number: turn.answer for turn in turns}, project),
         troubles=failed,
         slips=slips,
     )
@@ -135,6 +142,7 @@ def _asked(turn: Turn, whole: Work, deeds: Sequence[Deed], project: str) -> Aske
     said = "" if prompt is None or prompt.origin in _BY_CLIENT else prompt.text
     return Asked(
         number=turn.number,
+        uuid=_uuid(turn),
         origin=prompt.origin if prompt is not None else "",
         text=said[:CUT].strip(),
         images=prompt.images if prompt is not None else 0,

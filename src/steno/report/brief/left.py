@@ -16,6 +16,11 @@ __all__ = ["left_open", "uncommitted"]
 
 _ASKS: Final = frozenset(("AskUserQuestion", "ExitPlanMode"))
 _ENDS: Final = re.compile(r"(?<=[.!?:])\s+")
+_POLITE: Final = re.compile(
+    r"(?:how (?:can|may) I help|what (?:would you like|can I (?:do|help)|should I)|(?:is there )?anything"
+    r" else|how would you like)\b",
+    re.IGNORECASE,
+)
 _LONGEST: Final = 400
 _TASK: Final = re.compile(r"Task #(\w{1,20})")
 _EVERYTHING: Final = re.compile(
@@ -75,7 +80,8 @@ def question_in(answer: str) -> str:
     paragraph = answer.rstrip().rpartition("\n")[2].strip(" *_")
     if not paragraph.endswith("?"):
         return ""
-    return _ENDS.split(paragraph)[-1][-_LONGEST:]
+    question = _ENDS.split(paragraph)[-1][-_LONGEST:]
+    return "" if _POLITE.match(question) else question
 
 
 def _failing(work: Work, turn: int) -> Iterator[Open]:

@@ -40,6 +40,19 @@ _TEXT: Final = 1_500
 _PLAN: Final = 3_000
 _FILES: Final = 20
 _COMMANDS: Final = 12
+_INLINE: Final = 200
+_OMITTED: Final = {
+    "open": "open end",
+    "turns": "turn",
+    "commits": "commit",
+    "pulls": "pull request",
+    "files": "file",
+    "tests": "test command",
+    "helpers": "sub-agent",
+    "decisions": "decision",
+    "troubles": "failure",
+    "commands": "command",
+}
 _STATES: Final = {
     "ok": "",
     "failed": "failed",
@@ -123,7 +136,9 @@ def _session(brief: Brief, level: str) -> Iterator[str]:
     for turn in turns:
         yield from _turn(turn, f"{level}##", alone=len(turns) == 1 and not brief.elsewhere)
     if brief.omitted:
-        left = ", ".join(f"{number:,} {name}" for name, number in brief.omitted.items())
+        left = ", ".join(
+            words.count(number, _OMITTED[name]) for name, number in brief.omitted.items()
+        )
         yield f"Left out of this session to fit the budget: {left}."
 
 
@@ -327,14 +342,20 @@ def _turn(turn: Asked, level: str, *, alone: bool) -> Iterator[str]:
     yield f"{level} {' · '.join(mark for mark in marks if mark)}"
     if turn.text:
         pictures = f" (and {words.count(turn.images, 'picture')})" if turn.images else ""
-        yield f"Asked{pictures}:\n\n{block(turn.text, _TEXT)}"
+        yield f"Asked{pictures}:{_quoted(turn.text)}"
     for said in turn.meanwhile:
         yield f"Said meanwhile: {span(said, _WORDS)}"
     done = list(_did(turn.work))
     if done and not alone:
         yield f"Did: {'; '.join(done)}."
     if turn.answer:
-        yield f"Answered:\n\n{block(turn.answer, _TEXT)}"
+        yield f"Answered:{_quoted(turn.answer)}"
+
+
+def _quoted(text: str) -> str:
+    """Return a text behind a colon: on the same line where it is short."""
+    short = len(text) <= _INLINE and "\n" not in text
+    return f" {span(text, _INLINE)}" if short else f"\n\n{block(text, _TEXT)}"
 
 
 def _did(work: Work) -> Iterator[str]:

@@ -9,7 +9,7 @@ from steno.safe.secrets import hide_secrets
 
 __all__ = ["masked"]
 
-_NAMES: Final = frozenset(("id", "hash", "kind", "state", "standing", "status", "origin"))
+_NAMES: Final = frozenset(("id", "uuid", "hash", "kind", "state", "standing", "status", "origin"))
 """Fields that hold no words of a session, or names that would only be taken for a secret."""
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -17,19 +17,26 @@ _BAD: Final = re.compile(
 )
 _EXIT: Final = re.compile(r"\A(?:Error: )?Exit code -?\d+\s*")
 _TAGS: Final = re.compile(r"</?tool_use_error>")
-_COLOURS: Final = re.compile(r"\x1b\[[0-9;:?]*[A-Za-z]")
+_COLOURS: Final = re.compile(r"\x1b(?:\[[0-9;:?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+_RULED: Final = re.compile(r"[\s\u2500-\u257f]+\Z")
 _STRONG: Final = re.compile(
-    r"^\s*(?:[\w.]*(?:Error|Exception)\b.*:|error(?:\[\w+\])?:|fatal:|panic:|E   \S|--- FAIL:"
-    r"|npm ERR! (?!code|A complete|path)|Error:|ERROR\b|FAILED |✗)",
+    r"^(?:[\w.]*(?:Error|Exception)\b.*:|error(?:\[\w+\])?:|fatal:|panic:|E   \S|--- FAIL:|✗"
+    r"|npm ERR! (?!code|A complete|path)|ERROR\b|FAILED |curl: \(|CONFLICT |\[?\S{0,20}\]?\s?\S+\.\w+:\d+:\d+)"
+    r"|\berror TS\d+:",
     re.IGNORECASE,
 )
 _WEAK: Final = re.compile(
     r"\berror\b|\bfail(?:ed|ure)?\b|not found|no such file|cannot|can't|denied|undefined|unable to"
-    r"|timed? ?out|conflict|refused|does not exist|expected|invalid|unknown",
+    r"|timed? ?out|refused|does not exist|invalid",
+    re.IGNORECASE,
+)
+_NOISE: Final = re.compile(
+    r"npm warn|\s*[\u2500-\u257f]|% Total|Dload|\d+ +\d+[kM]? |Rebasing \(|\s*at \S+ \(|> ",
     re.IGNORECASE,
 )
 _PYTHON: Final = re.compile(r"^Traceback \(most recent call last\)", re.MULTILINE)
 _LONGEST: Final = 240
+_SHORTEST: Final = 5
 _ONLY_MARKS: Final = re.compile(r"[\W_]*")
 
 
@@ -59,13 +66,14 @@ def telling_line(text: str) -> str:
     "NameError: name 'x' is not defined"
     """
     plain = _TAGS.sub("", _EXIT.sub("", _COLOURS.sub("", text)))
-    lines = [line.strip() for line in plain.split("\n")]
-    lines = [line for line in lines if line and not _ONLY_MARKS.fullmatch(line)]
+    whole = [_RULED.sub("", line.lstrip()) for line in plain.replace("\r", "\n").split("\n")]
+    whole = [line for line in whole if not _ONLY_MARKS.fullmatch(line) and len(line) > _SHORTEST]
+    lines = [line for line in whole if not _NOISE.match(line)] or whole
     if not lines:
         return ""
     if _PYTHON.search(plain):
-        chosen = next((line for line in reversed(lines) if _STRONG.match(line)), lines[-1])
+        chosen = next((line for line in reversed(lines) if _STRONG.search(line)), lines[-1])
     else:
-        chosen = next((line for line in lines if _STRONG.match(line)), "")
+        chosen = next((line for line in lines if _STRONG.search(line)), "")
         chosen = chosen or next((line for line in lines if _WEAK.search(line)), lines[0])
     return chosen.removeprefix("E   ").strip()[:_LONGEST]

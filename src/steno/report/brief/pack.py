@@ -23,18 +23,6 @@ _LINE: Final = 160
 _SHORT: Final = 600
 _LONG: Final = 1_400
 _PLAN: Final = 2_900
-_NAMES: Final = {
-    "open": "open ends",
-    "turns": "turns",
-    "files": "files",
-    "commands": "commands",
-    "tests": "test commands",
-    "helpers": "sub-agents",
-    "commits": "commits",
-    "pulls": "pull requests",
-    "decisions": "decisions",
-    "troubles": "failures",
-}
 _RANKS: Final = {
     "commits": (_NEAR, 2, 6),
     "pulls": (_NEAR, 2, 6),
@@ -43,7 +31,9 @@ _RANKS: Final = {
     "commands": (0, 10, 10),
 }
 """How many of what are important, how important these are, and how important the others."""
-_LISTS: Final = tuple(name for name in _NAMES if name not in ("open", "turns"))
+_LISTS: Final = (
+    *("commits", "pulls", "files", "tests", "helpers", "decisions", "troubles", "commands"),
+)
 
 
 class _Grain(msgspec.Struct, frozen=True, order=True):
@@ -59,7 +49,10 @@ class _Grain(msgspec.Struct, frozen=True, order=True):
 
 def packed(briefs: Sequence[Brief], fits: Callable[[list[Brief]], bool]) -> list[Brief]:
     """Return the most of some briefs, newest first, that fits; sessions may be left out whole."""
-    grains = sorted(grain for place, brief in enumerate(briefs) for grain in _grains(brief, place))
+    alone = len(briefs) == 1
+    grains = sorted(
+        grain for place, brief in enumerate(briefs) for grain in _grains(brief, place, alone=alone)
+    )
     low, high = 0, len(grains)
     best: list[Brief] = []
     while low < high:
@@ -72,7 +65,7 @@ def packed(briefs: Sequence[Brief], fits: Callable[[list[Brief]], bool]) -> list
     return best
 
 
-def _grains(brief: Brief, place: int) -> list[_Grain]:
+def _grains(brief: Brief, place: int, *, alone: bool) -> list[_Grain]:
     age = 2 * min(place, _AGES)
     found: list[_Grain] = [_Grain(age, place, "", 0)]
 
@@ -94,7 +87,8 @@ def _grains(brief: Brief, place: int) -> list[_Grain]:
     for at, decision in enumerate(work.decisions):
         _add_decision(add, decision, at)
     for at, turn in enumerate(brief.turns):
-        _add_turn(add, turn, at, len(brief.turns))
+        last = at == len(brief.turns) - 1
+        _add_turn(add, turn, at, last=last, middle=5 if alone else 8)
     return found
 
 
@@ -105,17 +99,15 @@ def _add_decision(add: Callable[..., None], decision: Decision, at: int) -> None
         add(9, "decisions", at, _PLAN)
 
 
-def _add_turn(add: Callable[..., None], turn: Asked, at: int, turns: int) -> None:
+def _add_turn(add: Callable[..., None], turn: Asked, at: int, *, last: bool, middle: int) -> None:
+    """Cut up a turn; places count down, so that of two turns the later comes first."""
     if turn.is_empty:
         return
-    last, first = at == turns - 1, at == 0
-    near = last or first
-    # The place counts down, so that of two turns the later comes first.
-    place = at - turns
-    add(1 if near else 5, "asked", place, _LINE)
+    place, near = -at, last or not at
+    add(1 if near else middle, "asked", place, _LINE)
     add(7 if near else 9, "asked", place, _SHORT)
     add(10 if near else 12, "asked", place, _LONG)
-    add(3 if last else 7, "answer", place, _SHORT if last else 2 * _LINE)
+    add(3 if last else max(7, middle), "answer", place, _SHORT if last else 2 * _LINE)
     add(6 if last else 11, "answer", place, _LONG)
     add(10, "facts", place)
 
@@ -158,7 +150,7 @@ def _pruned(brief: Brief, chosen: dict[str, dict[int, int]]) -> Brief:
             looks=work.looks if "tools" in chosen else 0,
             slips=work.slips if "tools" in chosen else 0,
         ),
-        omitted={_NAMES[name]: number for name, number in counts.items() if number},
+        omitted={name: number for name, number in counts.items() if number},
     )
 
 
@@ -166,7 +158,7 @@ def _pruned_turns(turns: Sequence[Asked], chosen: dict[str, dict[int, int]]) -> 
     asked, answers, facts = (chosen.get(name, {}) for name in ("asked", "answer", "facts"))
     kept: list[Asked] = []
     for at, turn in enumerate(turns):
-        place = at - len(turns)
+        place = -at
         if place not in asked and place not in answers:
             continue
         kept.append(

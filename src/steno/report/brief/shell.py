@@ -5,12 +5,14 @@ operators.
 """
 
 import re
+from itertools import pairwise
 from typing import Final
 
 import msgspec
 
 from steno.report.compare.path import below
 from steno.report.files.commands import READERS
+from steno.session.story.steps import one_line
 
 __all__ = ["Shell", "named", "shell_of"]
 
@@ -72,18 +74,20 @@ _LOOKING: Final = (READERS - _CHECKERS) | frozenset(
 )
 _GIT_LOOKS: Final = frozenset(
     (
-        *("add", "blame", "branch", "cat-file", "config", "describe", "diff", "fetch", "grep"),
+        *("add", "blame", "cat-file", "config", "describe", "diff", "fetch", "grep"),
         *("for-each-ref", "log", "ls-files", "ls-remote", "ls-tree", "merge-base", "name-rev"),
-        *("reflog", "remote", "rev-list", "rev-parse", "shortlog", "show", "show-ref", "stash"),
-        *("status", "tag"),
+        *("reflog", "remote", "rev-list", "rev-parse", "shortlog", "show", "show-ref"),
+        *("status",),
     )
 )
+_NAMING: Final = frozenset(("-a", "-d", "-D", "-m", "-M", "-f", "--delete"))
 _GH_LOOKS: Final = frozenset(("view", "list", "diff", "checks", "status", "api", "search"))
 _MOVES: Final = re.compile(r"cd\s+(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s;&|]+)\s*(?:&&|;)\s*")
 _ASIDE: Final = re.compile(
     r"\s*(?:\d?>&\d|\d?>\s*/dev/null|\|\s*(?:tail|head|cat)(?:\s+-[\w-]+(?:\s+\d+)?)*)\s*\Z"
 )
 """What only says how much of the output is wanted."""
+_CONTINUED: Final = re.compile(r"\\\n\s*")
 _TEST: Final = re.compile(r"(?:test|tests|spec|e2e|t)(?:$|[:_.-])|\w+[:_-]tests?\b")
 
 
@@ -197,16 +201,31 @@ def _looks(part: tuple[str, ...]) -> bool:
     words = _plain(part)
     program = words[0] if words else ""
     if program == "git":
-        return words[1:2] == () or words[1] in _GIT_LOOKS
+        return _git_looks(part, words)
     if program == "gh":
         return bool(_GH_LOOKS.intersection(words[1:3]))
     if program == "sed":
         return not any(word.startswith(("-i", "--in-place")) for word in part)
     if program == "find":
-        return "-delete" not in part and "-exec" not in part
+        return "-delete" not in part and _LOOKING.issuperset(_executed(part))
     if "--version" in part or "--help" in part:
         return True
     return program in _LOOKING
+
+
+def _git_looks(part: tuple[str, ...], words: tuple[str, ...]) -> bool:
+    verb, rest = words[1] if words[1:] else "", words[2:]
+    if verb in ("tag", "branch"):
+        return "-l" in part or "--list" in part or not (rest or _NAMING.intersection(part))
+    if verb == "stash":
+        return rest[:1] in (("list",), ("show",))
+    return not verb or verb in _GIT_LOOKS
+
+
+def _executed(part: tuple[str, ...]) -> list[str]:
+    """Return the programs that `find` runs on what it finds."""
+    pairs = pairwise(part)
+    return [word.rpartition("/")[2] for before, word in pairs if before in ("-exec", "-execdir")]
 
 
 def named(command: str, project: str) -> str:
@@ -215,9 +234,9 @@ def named(command: str, project: str) -> str:
     >>> named("cd /home/ada/web && npm test 2>&1 | tail -20", "/home/ada/web")
     'npm test'
     """
-    said = command.strip()
+    said = command[:_LONGEST].strip()
     while found := _MOVES.match(said):
         said = said[found.end() :]
     while found := _ASIDE.search(said):
         said = said[: found.start()]
-    return below(said or command.strip(), project)
+    return below(one_line(_CONTINUED.sub(" ", said or command)), project)

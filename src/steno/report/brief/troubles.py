@@ -15,10 +15,12 @@ _SLIPS: Final = frozenset(
     (
         *("Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "Glob", "Grep", "LS", "BashOutput"),
         *("TodoWrite", "ToolSearch", "TaskOutput", "KillShell", "KillBash", "Skill", "TaskUpdate"),
+        *("WebFetch", "WebSearch"),
     )
 )
 """Tools whose failures are mostly a call that was made wrongly, and made again."""
 _API: Final = "API"
+_MISUSED: Final = "<tool_use_error>"
 _AFTER: Final = 8
 _WHAT: Final = 300
 
@@ -90,7 +92,9 @@ def _key(deed: Deed) -> tuple[str, str] | None:
 def _is_slip(deed: Deed) -> bool:
     if deed.verdict != "failed":
         return False
-    return deed.step.verb in _SLIPS or (deed.shell is not None and deed.shell.only_looks)
+    if deed.step.verb in _SLIPS or (deed.shell is not None and deed.shell.only_looks):
+        return True
+    return deed.printed.startswith(_MISUSED)
 
 
 def _what(deed: Deed, project: str) -> str:

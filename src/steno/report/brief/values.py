@@ -172,6 +172,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """One turn: what was asked, what was done, what was answered."""
 
     number: int
+    uuid: str = ""
+    """The id of the record that asks."""
     origin: str = ""
     text: str = ""
     images: int = 0
@@ -207,7 +209,7 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     turns: tuple[Asked, ...] = ()
     elsewhere: int = 0
-    """How many turns lie outside the time that was asked for."""
+    """How many turns are not told: outside the time that was asked for, or copies."""
     work: Work = Work()
     open: tuple[Open, ...] = ()
     gaps: int = 0

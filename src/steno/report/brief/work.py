@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from steno.report.brief.deeds import Deed
-from steno.report.brief.shell import named
+from steno.report.brief.shell import Shell, named
 from steno.report.brief.values import Changed, Helper, Ran, Tested
 from steno.report.compare.path import below
 from steno.session.story.threads import Thread
@@ -49,7 +49,7 @@ def ran(deeds: Iterable[Deed], project: str) -> tuple[Ran, ...]:
     found: dict[str, Ran] = {}
     for deed in deeds:
         shell = deed.shell
-        if shell is None or shell.only_looks or deed.tests or shell.runs("git", "commit"):
+        if shell is None or shell.only_looks or deed.tests or _told_elsewhere(shell):
             continue
         words = named(deed.step.command, project)[:_COMMAND]
         before = found.pop(words, None)
@@ -62,6 +62,10 @@ def ran(deeds: Iterable[Deed], project: str) -> tuple[Ran, ...]:
             turn=deed.turn,
         )
     return tuple(found.values())
+
+
+def _told_elsewhere(shell: Shell) -> bool:
+    return shell.runs("git", "commit") or shell.runs("gh", "pr", "create")
 
 
 def looks(deeds: Iterable[Deed]) -> int:
