@@ -54,8 +54,6 @@ def left_open(
 def _standing(status: Status, turn: int) -> Iterator[Open]:
     if status.standing == "interrupted":
         yield Open(kind="interrupted", text=status.reason, turn=turn)
-    elif status.standing == "failed":
-        yield Open(kind="error", text=status.reason, turn=turn)
 
 
 def _questions(turns: list[Turn], deeds: list[Deed]) -> Iterator[Open]:

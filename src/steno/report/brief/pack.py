@@ -7,7 +7,7 @@ is, so a budget is never exceeded.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -28,7 +28,6 @@ _RANKS: Final = {
     "pulls": (_NEAR, 2, 6),
     "files": (_NEAR, 4, 9),
     "helpers": (_NEAR, 8, 10),
-    "commands": (0, 10, 10),
 }
 """How many of what are important, how important these are, and how important the others."""
 _LISTS: Final = (
@@ -82,6 +81,9 @@ def _grains(brief: Brief, place: int, *, alone: bool) -> list[_Grain]:
     for at in range(len(work.tests)):
         # The last run says how things stand.
         add(2 if at == len(work.tests) - 1 else 8, "tests", at)
+    for at in range(len(work.commands)):
+        # Places count down where what came later is worth more.
+        add(10, "commands", -at)
     for at, trouble in enumerate(work.troubles):
         add(8 if trouble.solved else 4, "troubles", at)
     for at, decision in enumerate(work.decisions):
@@ -100,7 +102,7 @@ def _add_decision(add: Callable[..., None], decision: Decision, at: int) -> None
 
 
 def _add_turn(add: Callable[..., None], turn: Asked, at: int, *, last: bool, middle: int) -> None:
-    """Cut up a turn; places count down, so that of two turns the later comes first."""
+    """Cut up a turn; its place counts down."""
     if turn.is_empty:
         return
     place, near = -at, last or not at
@@ -121,36 +123,36 @@ def _kept(briefs: Sequence[Brief], grains: Sequence[_Grain]) -> list[Brief]:
 
 
 def _pruned(brief: Brief, chosen: dict[str, dict[int, int]]) -> Brief:
-    work = brief.work
-    lists = {
-        name: tuple(
-            each for at, each in enumerate(getattr(work, name)) if at in chosen.get(name, {})
-        )
-        for name in _LISTS
+    work = _pruned_work(brief.work, chosen)
+    turns = _pruned_turns(brief.turns, chosen)
+    opened = tuple(each for at, each in enumerate(brief.open) if at in chosen.get("open", {}))
+    counts = {
+        "open": len(brief.open) - len(opened),
+        "turns": sum(not turn.is_empty for turn in brief.turns) - len(turns),
     }
+    for name in _LISTS:
+        counts[name] = len(getattr(brief.work, name)) - len(getattr(work, name))
+    omitted = {name: number for name, number in counts.items() if number}
+    return msgspec.structs.replace(brief, open=opened, turns=turns, work=work, omitted=omitted)
+
+
+def _pruned_work(work: Work, chosen: dict[str, dict[int, int]]) -> Work:
+    lists: dict[str, tuple[Any, ...]] = {}
+    for name in _LISTS:
+        places = {abs(place) for place in chosen.get(name, {})}
+        lists[name] = tuple(each for at, each in enumerate(getattr(work, name)) if at in places)
     limits = chosen.get("decisions", {})
     lists["decisions"] = tuple(
         msgspec.structs.replace(each, text=shortened(each.text, limits[at]))
         for at, each in enumerate(work.decisions)
         if at in limits
     )
-    turns = _pruned_turns(brief.turns, chosen)
-    opened = tuple(each for at, each in enumerate(brief.open) if at in chosen.get("open", {}))
-    counts = {name: len(getattr(work, name)) - len(lists[name]) for name in _LISTS}
-    counts["open"] = len(brief.open) - len(opened)
-    counts["turns"] = sum(not turn.is_empty for turn in brief.turns) - len(turns)
-    return msgspec.structs.replace(
-        brief,
-        open=opened,
-        turns=turns,
-        work=msgspec.structs.replace(
-            work,
-            **lists,
-            tools=work.tools if "tools" in chosen else {},
-            looks=work.looks if "tools" in chosen else 0,
-            slips=work.slips if "tools" in chosen else 0,
-        ),
-        omitted={name: number for name, number in counts.items() if number},
+    figures = "tools" in chosen
+    return Work(
+        **lists,
+        tools=work.tools if figures else {},
+        looks=work.looks if figures else 0,
+        slips=work.slips if figures else 0,
     )
 
 
