@@ -145,7 +145,7 @@ class _Lines:
             more = words.count(len(work.commands) - _ROWS, "command")
             yield [(f"    and {more} before", "dim")]
         if work.tools:
-            yield [("    " + cut(_calls(work), self._wide - 4), "dim")]
+            yield [("    " + cut(_apart(*_calls(work)), self._wide - 4), "dim")]
 
     def _files(self, work: "Work") -> Iterator[Line]:
         if not work.files:
@@ -196,7 +196,7 @@ class _Lines:
         asked = turn.text or f"({turn.origin or 'nobody asked'})"
         yield [(head, "bold"), ("│ ", "blue"), one_line(asked, room)]
         cut_off = "interrupted" if turn.interrupted else ""
-        facts = _apart(_calls(turn.work), words.duration(turn.seconds), cut_off)
+        facts = _apart(*_calls(turn.work), words.duration(turn.seconds), cut_off)
         if facts:
             yield [(" " * len(head) + "  " + cut(facts, room), "dim")]
         if turn.answer:
@@ -212,8 +212,8 @@ def _apart(*parts: str) -> str:
     return "  ".join(one_line(part) for part in parts if part)
 
 
-def _calls(work: "Work") -> str:
-    return _apart(*(f"{name} {number:,}" for name, number in work.tools.items()))
+def _calls(work: "Work") -> list[str]:
+    return [f"{name} {number:,}" for name, number in work.tools.items()]
 
 
 def _result(test: "Tested") -> tuple[str, str]:

@@ -62,7 +62,7 @@ def brief_of(
         models=session.models,
         started=_seconds(facts.started),
         ended=_seconds(facts.ended),
-        seconds=sum(turn.duration or 0.0 for turn in shown),
+        seconds=_worked(shown),
         standing=status.standing,
         reason=status.reason,
         turns=tuple(_asked(turn, whole, by_turn[turn.number], project) for turn in shown),
@@ -91,6 +91,13 @@ def _is_in(turn: Turn, since: float | None, until: float | None) -> bool:
 
 def _uuid(turn: Turn) -> str:
     return (turn.prompt.node.uuid or "") if turn.prompt is not None else ""
+
+
+def _worked(turns: Sequence[Turn]) -> float:
+    """Return how long turns took, at most the time that lies between the first and the last."""
+    took = sum(turn.duration or 0.0 for turn in turns)
+    moments = [time for turn in turns for time in (turn.started, turn.ended) if time is not None]
+    return min(took, (max(moments) - min(moments)).total_seconds()) if moments else took
 
 
 def _seconds(time: datetime | None) -> float | None:

@@ -4,6 +4,7 @@ Our own words are plain; every word that comes from a session stands in a code s
 block, and the first lines say so.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
@@ -40,6 +41,7 @@ _TEXT: Final = 1_500
 _PLAN: Final = 3_000
 _FILES: Final = 20
 _COMMANDS: Final = 12
+_HEADINGS: Final = re.compile(r"^#+ .*$", re.MULTILINE)
 _INLINE: Final = 200
 _OMITTED: Final = {
     "open": "open end",
@@ -264,7 +266,7 @@ def _helper(each: Helper) -> str:
     did = words.count(each.steps, "step") if each.steps else ""
     files = f"{words.count(each.changed, 'file')} changed" if each.changed else ""
     facts = ", ".join(part for part in (span(each.status, 40), did, files) if part)
-    report = span(each.report, _WORDS)
+    report = span(_HEADINGS.sub("", each.report), _WORDS)
     told = f"; reported {report}" if report else ""
     return f"Sub-agent {span(each.kind, 60)} {span(each.task, _COMMAND)} ({facts}){told}"
 

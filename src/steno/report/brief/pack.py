@@ -88,9 +88,10 @@ def _grains(brief: Brief, place: int, *, alone: bool) -> list[_Grain]:
         add(8 if trouble.solved else 4, "troubles", at)
     for at, decision in enumerate(work.decisions):
         _add_decision(add, decision, at)
-    for at, turn in enumerate(brief.turns):
-        last = at == len(brief.turns) - 1
-        _add_turn(add, turn, at, last=last, middle=5 if alone else 8)
+    told = [at for at, turn in enumerate(brief.turns) if not turn.is_empty]
+    for at in told:
+        first, last = at == told[0], at == told[-1]
+        _add_turn(add, -at, first=first, last=last, middle=5 if alone else 8)
     return found
 
 
@@ -101,11 +102,11 @@ def _add_decision(add: Callable[..., None], decision: Decision, at: int) -> None
         add(9, "decisions", at, _PLAN)
 
 
-def _add_turn(add: Callable[..., None], turn: Asked, at: int, *, last: bool, middle: int) -> None:
+def _add_turn(
+    add: Callable[..., None], place: int, *, first: bool, last: bool, middle: int
+) -> None:
     """Cut up a turn; its place counts down."""
-    if turn.is_empty:
-        return
-    place, near = -at, last or not at
+    near = first or last
     add(1 if near else middle, "asked", place, _LINE)
     add(7 if near else 9, "asked", place, _SHORT)
     add(10 if near else 12, "asked", place, _LONG)
