@@ -18,6 +18,7 @@ COMMANDS: Final = {
     "explore": ("steno.cli.explore", "Look at everything in a browser."),
     "ls": ("steno.cli.ls", "List sessions, newest first."),
     "show": ("steno.cli.show", "Read one session: turns, steps, answers; or its records."),
+    "brief": ("steno.cli.brief", "Tell sessions in brief: asked, done, decided, left open."),
     "search": ("steno.cli.search", "Find words in every session."),
     "tail": ("steno.cli.tail", "Follow live sessions: turns and steps as they are written."),
     "usage": ("steno.cli.usage", "Say what was used and what it cost, down to the line."),

@@ -13,6 +13,7 @@ __all__ = [
     "JSON",
     "MAYBE_SESSION",
     "SESSION",
+    "SESSIONS",
     "WHERE",
     "WIDTH",
     "options",
@@ -82,3 +83,4 @@ SESSION = click.argument("name", metavar="SESSION", shell_complete=_complete)
 MAYBE_SESSION = click.argument(
     "name", metavar="[SESSION]", required=False, shell_complete=_complete
 )
+SESSIONS = click.argument("names", metavar="[SESSION]...", nargs=-1, shell_complete=_complete)

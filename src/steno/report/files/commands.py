@@ -7,13 +7,13 @@ command's name; every other command that names the file counts.
 import re
 from typing import Final
 
-__all__ = ["may_change"]
+__all__ = ["READERS", "may_change"]
 
 _PARTS: Final = re.compile(r"&&|\|\||[;|\n]")
 _SKIPPED: Final = re.compile(
     r"\s*(?:(?:\w+=\S*|sudo|time|env|command|nohup|then|do|else|\(|!)\s+)*"
 )
-_READERS: Final = frozenset(
+READERS: Final = frozenset(
     (
         *("ack", "awk", "bat", "cat", "cd", "cksum", "cmp", "cut", "diff", "du", "echo", "egrep"),
         *("fgrep", "file", "find", "fold", "grep", "head", "hexdump", "jq", "less", "ls", "md5sum"),
@@ -22,6 +22,7 @@ _READERS: Final = frozenset(
         *("vulture", "wc", "which", "xxd", "[", "[["),
     )
 )
+"""Programs that change no file they are given."""
 _RUNNERS: Final = frozenset(
     ("bash", "deno", "node", "perl", "php", "python", "python3", "ruby", "sh")
 )
@@ -68,4 +69,4 @@ def _writes(part: str, word: re.Pattern[str]) -> bool:
         return bool(re.search(r"\s-[a-zA-Z]*[cei]\b|<<|\s-$", rest))
     if program in _BUILDERS:
         return not _TESTS.intersection(words[1:3]) and "pytest" not in words
-    return program not in _READERS or bool(_WRITING.search(rest) and program in _SOMETIMES)
+    return program not in READERS or bool(_WRITING.search(rest) and program in _SOMETIMES)

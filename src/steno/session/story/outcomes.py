@@ -73,7 +73,7 @@ _CHANGES: Final = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit"))
 _INTERRUPTED: Final = "[Request interrupted by user"
 _EXIT: Final = re.compile(r"\A(?:Error: )?Exit code (-?\d+)")
 _REFUSED: Final = re.compile(
-    r"User rejected tool use|The user doesn't want to proceed|Permission to use .* has been denied"
+    r"User rejected tool use|The user doesn't want to (?:proceed|take this action)|Permission to use .* has been denied"
     r"|requested permissions? to .*you haven't granted it"
 )
 _ERROR_TAG: Final = re.compile(r"\A\s*(?:<tool_use_error>|Error: |InputValidationError: )+")

@@ -1,0 +1,113 @@
+"""What was settled: plans approved, questions answered, calls refused, decisions that were stated.
+
+Sentences are found by words that state a choice. That misses some and never invents one.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from steno.format.values import as_list, as_object
+from steno.report.brief.deeds import Deed
+from steno.report.brief.values import Decision
+from steno.report.compare.path import below
+
+__all__ = ["decisions", "stated"]
+
+_CODE: Final = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
+_MARKS: Final = re.compile(r"^\s*(?:[#>]+|[-*+]|\d+[.)])\s+|\*\*|__")
+_ENDS: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(*])")
+_STATES: Final = re.compile(
+    r"\b(?:(?:I|we)(?:'ve| have)? (?:decided|chose|opted|settled on|went with|agreed)\b"
+    r"|(?:I'll|we'll|I will|we will|let's|I'm going to|I am going to|going to) (?:go|stick|stay) with\b"
+    r"|(?:decided|opted) (?:to|on|for|against|not to)\b"
+    r"|^(?:the )?decision\b[^:]{0,40}:"
+    r"|(?:the )?root cause (?:is|was)\b"
+    r"|(?:best|right|better|simplest|cleanest|safest|correct) (?:approach|fix|solution|option|choice|way)"
+    r"(?: here)? (?:is|was|would be)\b"
+    r"|(?:I|we)(?:'ll|'ve|'m| will| have| am| are)? \w+(?: \w+){0,8}? (?:instead of|rather than)\b"
+    r"|(?:I'll|we'll|I will|we will) (?:use|keep|leave|skip|drop|avoid|add|put|make)\b[^.]{3,200}?"
+    r"\b(?:because|since|so that|to avoid)\b"
+    r"|(?:I|we)(?:'ve| have)? (?:deliberately|intentionally)\b)",
+    re.IGNORECASE,
+)
+_UNSURE: Final = re.compile(
+    r"\?\s*$|\b(?:if you|would you|do you|should we|should I|let me|could|might|maybe|perhaps)\b",
+    re.IGNORECASE,
+)
+_SHORTEST: Final = 25
+_LONGEST: Final = 320
+_EACH: Final = 3
+"""How many sentences of one turn are kept; the first, in its last words first."""
+_PLAN: Final = 4_000
+_APPROVED: Final = re.compile(r"approved|proceed|start coding", re.IGNORECASE)
+_INSTEAD: Final = re.compile(
+    r"the user said:\s*(?P<words>.*?)(?:\n\nNote: The user's next message|\Z)", re.DOTALL
+)
+_PAIR: Final = re.compile(r'"(?P<question>[^"\n]{1,600})"="(?P<answer>[^"\n]{0,600})"')
+
+
+def decisions(deeds: Iterable[Deed], answers: dict[int, str], project: str) -> tuple[Decision, ...]:
+    """Return what was settled, turn by turn; `answers` are the last words of each turn."""
+    settled: dict[int, list[Decision]] = {number: [] for number in answers}
+    said: dict[int, list[str]] = {}
+    for deed in deeds:
+        if deed.agent:
+            continue
+        if deed.step.kind == "words":
+            said.setdefault(deed.turn, []).extend(stated(deed.words))
+        else:
+            settled.setdefault(deed.turn, []).extend(_settled(deed, project))
+    for number in settled:
+        own = [*stated(answers.get(number, "")), *said.get(number, ())]
+        settled[number] += [
+            Decision(kind="said", text=each, turn=number)
+            for each in list(dict.fromkeys(own))[:_EACH]
+        ]
+    return tuple(each for number in sorted(settled) for each in settled[number])
+
+
+def _settled(deed: Deed, project: str) -> Iterator[Decision]:
+    step = deed.step
+    if step.state == "denied":
+        words = _INSTEAD.search(deed.printed)
+        told = words["words"].strip() if words else ""
+        about = f"{step.verb} {below(step.subject, project)}".strip()
+        yield Decision(kind="refused", text=told, about=about, turn=deed.turn)
+    elif step.verb == "ExitPlanMode" and step.state == "ok":
+        plan = deed.given.get("plan")
+        words_of_plan = plan if isinstance(plan, str) else ""
+        if words_of_plan and _APPROVED.search(deed.printed[:400]):
+            yield Decision(kind="plan", text=words_of_plan.strip()[:_PLAN], turn=deed.turn)
+    elif step.verb == "AskUserQuestion" and step.state == "ok":
+        for question, answer in _answers(deed):
+            yield Decision(kind="answer", text=answer, about=question, turn=deed.turn)
+
+
+def _answers(deed: Deed) -> list[tuple[str, str]]:
+    kept = as_object(deed.kept.get("answers"))
+    if kept is not None:
+        return [(question, _text(answer)) for question, answer in kept.items()]
+    return [(found["question"], found["answer"]) for found in _PAIR.finditer(deed.printed)]
+
+
+def _text(answer: Any) -> str:
+    several = as_list(answer)
+    return ", ".join(map(str, several)) if several is not None else str(answer)
+
+
+def stated(text: str) -> list[str]:
+    """Return the sentences of a text that state a decision.
+
+    >>> stated("I looked around. I decided to keep SQLite, because it is there. Shall I go on?")
+    ['I decided to keep SQLite, because it is there.']
+    """
+    found: list[str] = []
+    for line in _CODE.sub("\n", text).split("\n"):
+        if not _STATES.search(line):
+            continue
+        for sentence in _ENDS.split(_MARKS.sub("", line).strip()):
+            fits = _SHORTEST <= len(sentence) <= _LONGEST
+            if fits and _STATES.search(sentence) and not _UNSURE.search(sentence):
+                found.append(sentence.strip())
+    return found

@@ -1,0 +1,171 @@
+"""A session → its brief."""
+
+from collections.abc import Container, Sequence
+from datetime import datetime
+from typing import Final
+
+from steno.report.brief.commits import commits, linked_pulls, pulls
+from steno.report.brief.decisions import decisions
+from steno.report.brief.deeds import CUT, Deed, deeds_of, loose_deeds
+from steno.report.brief.left import left_open, uncommitted
+from steno.report.brief.troubles import troubles
+from steno.report.brief.values import Asked, Brief, Pull, Work
+from steno.report.brief.work import changed, helpers, looks, ran, tested, tools
+from steno.session.session import Session
+from steno.session.story.turns import Turn
+
+__all__ = ["brief_of"]
+
+_BY_CLIENT: Final = frozenset(("summary", "meta"))
+"""Origins of words that nobody asked with."""
+
+
+def brief_of(
+    session: Session,
+    *,
+    since: float | None = None,
+    until: float | None = None,
+    age: float | None = None,
+    skip: Container[str] = (),
+) -> Brief:
+    """Return a session in brief.
+
+    `since` and `until` leave only the turns that began in that time (seconds since 1970; `until` is
+    the first moment behind it); what is open at the end is told of the whole session. `age` is how
+    many seconds ago the file was written to: it says whether the session may still be at work.
+    `skip` are the ids of prompts whose turns are told elsewhere: forks and resumed sessions hold
+    copies of them.
+
+    Raises:
+        Unreadable: the file changed while it was read.
+    """
+    turns = session.turns()
+    deeds = _all_deeds(session, turns)
+    project = session.project
+    whole = _whole(session, turns, deeds)
+    shown = [turn for turn in turns if _is_in(turn, since, until) and _uuid(turn) not in skip]
+    by_turn: dict[int, list[Deed]] = {turn.number: [] for turn in turns}
+    for deed in deeds:
+        by_turn[deed.turn].append(deed)
+    work = whole
+    if len(shown) < len(turns):
+        numbers = sorted(turn.number for turn in shown)
+        mine = [deed for number in numbers for deed in by_turn[number]]
+        work = _part(whole, mine, set(numbers), project)
+    facts = session.facts
+    status = session.status(age)
+    return Brief(
+        id=session.id,
+        title=session.title.text,
+        project=project,
+        branch=session.branch,
+        models=session.models,
+        started=_seconds(facts.started),
+        ended=_seconds(facts.ended),
+        seconds=_worked(shown),
+        standing=status.standing,
+        reason=status.reason,
+        turns=tuple(_asked(turn, whole, by_turn[turn.number], project) for turn in shown),
+        elsewhere=len(turns) - len(shown),
+        work=work,
+        open=left_open(turns, deeds, whole, status, _uncommitted(session, deeds)),
+        gaps=sum(bool(gap.damage) for gap in session.transcript.gaps),
+    )
+
+
+def _all_deeds(session: Session, turns: Sequence[Turn]) -> list[Deed]:
+    seen: set[int] = set()
+    found = [deed for turn in turns for deed in deeds_of(turn, session.transcript, seen)]
+    last = turns[-1].number if turns else 0
+    return [*found, *loose_deeds(session.loose_agents, last, seen)]
+
+
+def _is_in(turn: Turn, since: float | None, until: float | None) -> bool:
+    if since is None and until is None:
+        return True
+    moment = _seconds(turn.started)
+    if moment is None:
+        return False
+    return (since is None or moment >= since) and (until is None or moment < until)
+
+
+def _uuid(turn: Turn) -> str:
+    return (turn.prompt.node.uuid or "") if turn.prompt is not None else ""
+
+
+def _worked(turns: Sequence[Turn]) -> float:
+    """Return how long turns took, at most the time that lies between the first and the last."""
+    took = sum(turn.duration or 0.0 for turn in turns)
+    moments = [time for turn in turns for time in (turn.started, turn.ended) if time is not None]
+    return min(took, (max(moments) - min(moments)).total_seconds()) if moments else took
+
+
+def _seconds(time: datetime | None) -> float | None:
+    return None if time is None else time.timestamp()
+
+
+def _whole(session: Session, turns: Sequence[Turn], deeds: list[Deed]) -> Work:
+    """Return all that was done; what only the whole session tells is found here, once."""
+    project = session.project
+    answered = not turns or turns[-1].failure is None
+    failed, slips = troubles(deeds, project, answered=answered)
+    made = pulls(deeds)
+    known = {pull.url for pull in made}
+    linked = {pull.url: pull for pull in linked_pulls(session.transcript, turns)}
+    pulled: list[Pull] = [*made, *(each for url, each in linked.items() if url not in known)]
+    rest = Work(
+        commits=commits(deeds),
+        pulls=tuple(pulled),
+        decisions=decisions(deeds, {turn.number: turn.answer for turn in turns}, project),
+        troubles=failed,
+        slips=slips,
+    )
+    return _part(rest, deeds, None, project)
+
+
+def _part(whole: Work, deeds: Sequence[Deed], turns: set[int] | None, project: str) -> Work:
+    """Return the work of some turns, of all where none are named."""
+
+    def within(turn: int) -> bool:
+        return turns is None or turn in turns
+
+    return Work(
+        tools=tools(deeds),
+        files=changed(deeds, project),
+        commands=ran(deeds, project),
+        looks=looks(deeds),
+        tests=tested(deeds, project),
+        helpers=helpers(deeds),
+        commits=tuple(each for each in whole.commits if within(each.turn)),
+        pulls=tuple(each for each in whole.pulls if within(each.turn)),
+        decisions=tuple(each for each in whole.decisions if within(each.turn)),
+        troubles=tuple(each for each in whole.troubles if within(each.turn)),
+        slips=whole.slips if turns is None else 0,
+    )
+
+
+def _asked(turn: Turn, whole: Work, deeds: Sequence[Deed], project: str) -> Asked:
+    prompt = turn.prompt
+    said = "" if prompt is None or prompt.origin in _BY_CLIENT else prompt.text
+    return Asked(
+        number=turn.number,
+        uuid=_uuid(turn),
+        origin=prompt.origin if prompt is not None else "",
+        text=said[:CUT].strip(),
+        images=prompt.images if prompt is not None else 0,
+        meanwhile=tuple(step.subject for step in turn.steps if step.kind == "queued"),
+        answer=turn.answer[:CUT].strip(),
+        started=_seconds(turn.started),
+        seconds=turn.duration,
+        interrupted=turn.interrupted,
+        compacted=turn.compaction is not None and turn.compaction.kind == "full",
+        work=_part(whole, deeds, {turn.number}, project),
+    )
+
+
+def _uncommitted(session: Session, deeds: list[Deed]) -> list[str]:
+    """Return the changed files that are in no commit, where the project is one of git's."""
+    by_git = bool(session.branch) or any(
+        deed.shell is not None and deed.shell.runs("git") for deed in deeds
+    )
+    return uncommitted(deeds, session.project) if by_git else []

@@ -1,0 +1,375 @@
+"""A brief for pasting: into a new conversation, a CLAUDE.md, a pull request.
+
+Our own words are plain; every word that comes from a session stands in a code span or in a fenced
+block, and the first lines say so.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Final
+
+from steno.errors import BadRequest
+from steno.report import clock, words
+from steno.report.brief.mask import masked
+from steno.report.brief.pack import packed
+from steno.report.brief.quote import NOTICE, block, span, tokens_in
+from steno.report.brief.values import (
+    Asked,
+    Brief,
+    Changed,
+    Commit,
+    Decision,
+    Helper,
+    Open,
+    Pull,
+    Ran,
+    Tested,
+    Trouble,
+    Work,
+)
+
+__all__ = ["LEAST", "as_markdown"]
+
+LEAST: Final = 100
+"""The smallest budget that leaves room for anything."""
+_MINUS: Final = "\N{MINUS SIGN}"
+_WORDS: Final = 240
+_COMMAND: Final = 140
+_PATH: Final = 120
+_TEXT: Final = 1_500
+_PLAN: Final = 3_000
+_FILES: Final = 20
+_COMMANDS: Final = 12
+_HEADINGS: Final = re.compile(r"^#+ .*$", re.MULTILINE)
+_INLINE: Final = 200
+_OMITTED: Final = {
+    "open": "open end",
+    "turns": "turn",
+    "commits": "commit",
+    "pulls": "pull request",
+    "files": "file",
+    "tests": "test command",
+    "helpers": "sub-agent",
+    "decisions": "decision",
+    "troubles": "failure",
+    "commands": "command",
+}
+_STATES: Final = {
+    "ok": "",
+    "failed": "failed",
+    "denied": "not allowed",
+    "open": "no result",
+    "interrupted": "interrupted",
+}
+_STANDING: Final = {
+    "running": "still at work",
+    "waiting": "waiting for the user",
+    "finished": "finished",
+    "interrupted": "interrupted",
+    "failed": "failed",
+}
+
+
+def as_markdown(
+    brief: Brief | Sequence[Brief],
+    budget: int | None = None,
+    *,
+    redact: bool = True,
+    further: int = 0,
+) -> str:
+    """Return one or several briefs, newest first, as Markdown.
+
+    `budget` is the most tokens it may take by `tokens_in`; `redact` masks what looks like a secret;
+    `further` is how many more sessions there are that nobody looked at.
+
+    Raises:
+        BadRequest: the budget is too small for anything.
+    """
+    briefs = [brief] if isinstance(brief, Brief) else list(brief)
+    if redact:
+        briefs = [masked(each) for each in briefs]
+    if budget is None:
+        return _written(briefs, further, len(briefs))
+    if budget < LEAST:
+        raise BadRequest(f"a brief needs a budget of at least {LEAST} tokens")
+    total = len(briefs)
+
+    def fits(some: list[Brief]) -> bool:
+        return tokens_in(_written(some, further, total)) <= budget
+
+    return _written(packed(briefs, fits), further, total)
+
+
+def _written(briefs: list[Brief], further: int, total: int) -> str:
+    several = total > 1
+    head = f"# Brief of {words.count(total, 'session')}" if several or not briefs else ""
+    parts = [head] if head else []
+    for place, each in enumerate(briefs):
+        parts += _session(each, "##" if several else "#")
+        if not place and not several:
+            parts.insert(1, NOTICE)
+    if head:
+        parts.insert(1, NOTICE)
+    missing = further + total - len(briefs)
+    if missing:
+        parts.append(f"{words.count(missing, 'more session')} left out.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _session(brief: Brief, level: str) -> Iterator[str]:
+    title = span(brief.title, 120) or "(no title)"
+    yield f"{level} {title}" if level == "##" else f"{level} Brief: {title}"
+    yield _facts(brief)
+    sections = (
+        ("Left open", _open(brief.open)),
+        ("Done", _done(brief.work)),
+        ("Decided", _decided(brief.work.decisions)),
+        ("Went wrong", _wrong(brief.work)),
+    )
+    for name, lines in sections:
+        body = list(lines)
+        if body:
+            yield f"{level}# {name}"
+            yield "\n".join(body)
+    turns = [turn for turn in brief.turns if not turn.is_empty]
+    if turns:
+        yield f"{level}# Turns"
+    for turn in turns:
+        yield from _turn(turn, f"{level}##", alone=len(turns) == 1 and not brief.elsewhere)
+    if brief.omitted:
+        left = ", ".join(
+            words.count(number, _OMITTED[name]) for name, number in brief.omitted.items()
+        )
+        yield f"Left out of this session to fit the budget: {left}."
+
+
+def _facts(brief: Brief) -> str:
+    shown = sum(not turn.is_empty for turn in brief.turns) + brief.omitted.get("turns", 0)
+    facts = [
+        f"Session {span(brief.id, 80)}",
+        f"project {span(brief.project, 160)}" if brief.project else "",
+        f"branch {span(brief.branch, 80)}" if brief.branch else "",
+        _span_of_time(brief),
+        words.count(shown, "turn")
+        + (f" of {shown + brief.elsewhere:,}" if brief.elsewhere else "")
+        + (f", {words.duration(brief.seconds)} of work" if brief.seconds else ""),
+        ", ".join(span(words.model_name(model), 40) for model in brief.models[:3]),
+        _STANDING[brief.standing],
+        f"{words.count(brief.gaps, 'damaged stretch', 'damaged stretches')} in the file"
+        if brief.gaps
+        else "",
+    ]
+    return " · ".join(fact for fact in facts if fact)
+
+
+def _span_of_time(brief: Brief) -> str:
+    start, end = _moment(brief.started), _moment(brief.ended)
+    if not start or not end:
+        return start or end
+    if start == end:
+        return f"{start} UTC"
+    return f"{start} to {end[11:] if start[:10] == end[:10] else end} UTC"
+
+
+def _moment(seconds: float | None) -> str:
+    return (clock.iso(seconds) or "")[:16].replace("T", " ")
+
+
+# What is open
+
+
+def _open(some: Sequence[Open]) -> Iterator[str]:
+    for kind, group in groupby(some, key=lambda each: each.kind):
+        items = list(group)
+        if kind == "uncommitted":
+            paths = ", ".join(span(each.text, _PATH) for each in items)
+            were = words.count(len(items), "file")
+            yield f"- {were} changed, in no commit of this session: {paths}"
+            continue
+        for each in items:
+            yield f"- {_opened(each)}"
+
+
+def _opened(each: Open) -> str:
+    text = span(each.text, _WORDS)
+    about = span(each.about, _WORDS)
+    match each.kind:
+        case "interrupted":
+            return f"The last turn was cut off: {text}"
+        case "question":
+            return f"Asked, and not answered: {text}"
+        case "todo":
+            return f"To do{' (begun)' if each.about == 'in_progress' else ''}: {text}"
+        case "tests":
+            return f"The last tests failed: {text} ({about})"
+        case "running":
+            return f"A sub-agent never reported: {text}"
+        case _:
+            return f"Failed, and not seen to work since: {text}" + (f", {about}" if about else "")
+
+
+# What was done
+
+
+def _done(work: Work) -> Iterator[str]:
+    yield from (f"- {_commit(each)}" for each in work.commits)
+    yield from (f"- {_pull(each)}" for each in work.pulls)
+    if work.files:
+        yield f"- {_files(work.files, _FILES)}"
+    yield from (f"- Tests: {_tested(each)}" for each in work.tests)
+    yield from (f"- {_helper(each)}" for each in work.helpers)
+    if work.commands:
+        yield f"- Ran {_commands(work.commands, _COMMANDS)}"
+    if work.tools:
+        yield f"- Calls: {_tools(work)}"
+
+
+def _commit(each: Commit) -> str:
+    name = f"{span(each.hash, 40)} " if each.hash else ""
+    size = f"{words.count(each.files, 'file')}, +{each.added:,} {_MINUS}{each.removed:,}"
+    more = ", ".join(
+        part for part in (size if each.files else "", "pushed" if each.pushed else "") if part
+    )
+    return f"Commit {name}{span(each.subject, _WORDS)}" + (f" ({more})" if more else "")
+
+
+def _pull(each: Pull) -> str:
+    title = span(each.title, _WORDS)
+    return f"Pull request {span(each.url, 200)}" + (f" {title}" if title else "")
+
+
+def _files(files: Sequence[Changed], most: int) -> str:
+    added, removed = (sum(getattr(each, name) for each in files) for name in ("added", "removed"))
+    listed = ", ".join(
+        f"{span(each.path, _PATH)} +{each.added:,} {_MINUS}{each.removed:,}"
+        for each in files[:most]
+    )
+    more = f" and {len(files) - most:,} more" if len(files) > most else ""
+    return (
+        f"{words.count(len(files), 'file')} changed, +{added:,} {_MINUS}{removed:,}: {listed}{more}"
+    )
+
+
+def _tested(each: Tested) -> str:
+    numbers = [
+        f"{number:,} {name}"
+        for number, name in ((each.failed, "failed"), (each.passed, "passed"))
+        if number or (number == 0 and name == "passed" and each.ok)
+    ]
+    said = ", ".join(numbers) or ("passed" if each.ok else "failed")
+    runs = f"; {each.times:,} runs, {each.bad:,} of them failed" if each.times > 1 else ""
+    return f"{span(each.command, _COMMAND)} → {said}{runs if each.bad else ''}"
+
+
+def _helper(each: Helper) -> str:
+    did = words.count(each.steps, "step") if each.steps else ""
+    files = f"{words.count(each.changed, 'file')} changed" if each.changed else ""
+    facts = ", ".join(part for part in (span(each.status, 40), did, files) if part)
+    report = span(_HEADINGS.sub("", each.report), _WORDS)
+    told = f"; reported {report}" if report else ""
+    return f"Sub-agent {span(each.kind, 60)} {span(each.task, _COMMAND)} ({facts}){told}"
+
+
+def _commands(some: Sequence[Ran], most: int) -> str:
+    # The last are shown: they are nearer to how things stand.
+    listed = ", ".join(
+        span(each.command, _COMMAND)
+        + ("" if each.state == "ok" else f" ({span(each.outcome, 80) or _STATES[each.state]})")
+        for each in some[-most:]
+    )
+    more = f"{len(some) - most:,} commands, at last " if len(some) > most else ""
+    return more + listed
+
+
+def _tools(work: Work) -> str:
+    named = ", ".join(f"{span(name, 60)} {number:,}" for name, number in work.tools.items())
+    looks = f"; {words.count(work.looks, 'command')} only looked" if work.looks else ""
+    return named + looks
+
+
+# What was decided, and what went wrong
+
+
+def _decided(some: Iterable[Decision]) -> Iterator[str]:
+    for each in some:
+        match each.kind:
+            case "plan":
+                yield f"- Plan approved in turn {each.turn}:\n\n{block(each.text, _PLAN)}\n"
+            case "answer":
+                yield f"- {span(each.about, _WORDS)} was answered {span(each.text, _WORDS)}"
+            case "refused":
+                told = span(each.text, _WORDS)
+                yield f"- Not allowed: {span(each.about, _COMMAND)}" + (
+                    f"; said instead {told}" if told else ""
+                )
+            case _:
+                yield f"- Said in turn {each.turn}: {span(each.text, _TEXT)}"
+
+
+def _wrong(work: Work) -> Iterator[str]:
+    for each in work.troubles:
+        yield f"- {_trouble(each)}"
+    if work.slips and work.troubles:
+        yield f"- {words.count(work.slips, 'smaller call')} failed too: no match, a file not read before."
+
+
+def _trouble(each: Trouble) -> str:
+    times = f" {each.times:,} times" if each.times > 1 else ""
+    said = span(each.said, _WORDS)
+    failed = f"{span(each.what, _COMMAND)} failed{times}" + (f": {said}" if said else "")
+    if not each.solved:
+        return f"{failed}. Not seen to work since."
+    where = f" in turn {each.until}" if each.until != each.turn else ""
+    after = ", ".join(span(path, _PATH) for path in each.after)
+    return f"{failed}. Worked{where or ' later'}" + (
+        f" after changes to {after}." if after else "."
+    )
+
+
+# Turn by turn
+
+
+def _turn(turn: Asked, level: str, *, alone: bool) -> Iterator[str]:
+    """Yield a turn; what the only one did was told already."""
+    started = (clock.iso(turn.started) or "")[11:16]
+    marks = [
+        f"Turn {turn.number}",
+        f"{started} UTC" if started else "",
+        words.duration(turn.seconds),
+        "interrupted" if turn.interrupted else "",
+        "behind a compaction" if turn.compacted else "",
+        "" if turn.origin in ("human", "") else f"by {turn.origin}",
+    ]
+    yield f"{level} {' · '.join(mark for mark in marks if mark)}"
+    if turn.text:
+        pictures = f" (and {words.count(turn.images, 'picture')})" if turn.images else ""
+        yield f"Asked{pictures}:{_quoted(turn.text)}"
+    for said in turn.meanwhile:
+        yield f"Said meanwhile: {span(said, _WORDS)}"
+    done = list(_did(turn.work))
+    if done and not alone:
+        yield f"Did: {'; '.join(done)}."
+    if turn.answer:
+        yield f"Answered:{_quoted(turn.answer)}"
+
+
+def _quoted(text: str) -> str:
+    """Return a text behind a colon: on the same line where it is short."""
+    short = len(text) <= _INLINE and "\n" not in text
+    return f" {span(text, _INLINE)}" if short else f"\n\n{block(text, _TEXT)}"
+
+
+def _did(work: Work) -> Iterator[str]:
+    """Yield what was done in a turn, shorter than for a session."""
+    if work.tools:
+        yield _tools(work)
+    if work.files:
+        yield _files(work.files, 6)
+    yield from (f"tests {_tested(each)}" for each in work.tests[-2:])
+    yield from (f"commit {span(each.hash or each.subject, 80)}" for each in work.commits)
+    if work.commands:
+        yield f"ran {_commands(work.commands, 4)}"
+    failed = sum(not each.solved for each in work.troubles)
+    if failed:
+        yield f"{words.count(failed, 'failure')} not solved"

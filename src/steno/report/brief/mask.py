@@ -1,0 +1,44 @@
+"""A brief without its secrets."""
+
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+
+from steno.report.brief.values import Brief
+from steno.safe.secrets import hide_secrets
+
+__all__ = ["masked"]
+
+_NAMES: Final = frozenset(("id", "uuid", "hash", "kind", "state", "standing", "status", "origin"))
+"""Fields that hold no words of a session, or names that would only be taken for a secret."""
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def masked(brief: Brief) -> Brief:
+    """Return a brief in which everything that looks like a secret is masked."""
+    return _struct(brief)
+
+
+def _struct(value: T) -> T:
+    changes: dict[str, Any] = {}
+    for name in value.__struct_fields__:
+        if name in _NAMES:
+            continue
+        before = getattr(value, name)
+        after = _value(before)
+        if after is not before:
+            changes[name] = after
+    return msgspec.structs.replace(value, **changes) if changes else value
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, str):
+        return hide_secrets(value) if value else value
+    if isinstance(value, msgspec.Struct):
+        return _struct(value)
+    if isinstance(value, tuple):
+        return tuple(_value(each) for each in cast("tuple[Any, ...]", value))
+    if isinstance(value, dict):
+        pairs = cast("dict[str, Any]", value).items()
+        return {hide_secrets(name): _value(each) for name, each in pairs}
+    return value

@@ -1,0 +1,79 @@
+"""What the output of a command says: of tests whether they passed, of a failure the telling line."""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from steno.report.compare.suites import SuiteRun, suite_run
+from steno.session.story.steps import Step
+
+__all__ = ["telling_line", "tests_said"]
+
+_GO_FAILED: Final = re.compile(r"^\s*--- FAIL:", re.MULTILINE)
+_BAD: Final = re.compile(
+    r"^(?:FAIL\b|FAILED\b|E   |npm ERR!|make(?:\[\d+\])?: \*\*\*|Tests? failed|error(?:\[|:))"
+    r"|\bTests:\s+[1-9]\d* failed",
+    re.MULTILINE,
+)
+_EXIT: Final = re.compile(r"\A(?:Error: )?Exit code -?\d+\s*")
+_TAGS: Final = re.compile(r"</?tool_use_error>")
+_COLOURS: Final = re.compile(r"\x1b(?:\[[0-9;:?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+_RULED: Final = re.compile(r"[\s\u2500-\u257f]+\Z")
+_STRONG: Final = re.compile(
+    r"^(?:[\w.]*(?:Error|Exception)\b.*:|error(?:\[\w+\])?:|fatal:|panic:|E   \S|--- FAIL:|✗"
+    r"|npm ERR! (?!code|A complete|path)|ERROR\b|FAILED |curl: \(|CONFLICT |\[?\S{0,20}\]?\s?\S+\.\w+:\d+:\d+)"
+    r"|\berror TS\d+:",
+    re.IGNORECASE,
+)
+_WEAK: Final = re.compile(
+    r"\berror\b|\bfail(?:ed|ure)?\b|not found|no such file|cannot|can't|denied|undefined|unable to"
+    r"|timed? ?out|refused|does not exist|invalid",
+    re.IGNORECASE,
+)
+_NOISE: Final = re.compile(
+    r"npm warn|\s*[\u2500-\u257f]|% Total|Dload|\d+ +\d+[kM]? |Rebasing \(|\s*at \S+ \(|> ",
+    re.IGNORECASE,
+)
+_PYTHON: Final = re.compile(r"^Traceback \(most recent call last\)", re.MULTILINE)
+_LONGEST: Final = 240
+_SHORTEST: Final = 5
+_ONLY_MARKS: Final = re.compile(r"[\W_]*")
+
+
+def tests_said(
+    step: Step, printed: Callable[[], str], *, by_name: bool
+) -> tuple[bool, SuiteRun | None] | None:
+    """Return whether tests passed, and their numbers; None where no tests were run.
+
+    `by_name` says that the command is called like one that runs tests.
+    """
+    numbers = suite_run(step.outcome)
+    if numbers is not None:
+        return step.state == "ok" and not numbers.failed, numbers
+    if not by_name or step.outcome == "in background":
+        return None
+    text = printed()
+    failing = len(_GO_FAILED.findall(text))
+    # `go test | tail` ends well whatever the tests did.
+    ok = step.state == "ok" and not failing and not _BAD.search(text)
+    return ok, SuiteRun(0, failing) if failing else None
+
+
+def telling_line(text: str) -> str:
+    r"""Return the line of a failed command's output that says most.
+
+    >>> telling_line("Exit code 1\ncollecting\nE   NameError: name 'x' is not defined\n1 failed")
+    "NameError: name 'x' is not defined"
+    """
+    plain = _TAGS.sub("", _EXIT.sub("", _COLOURS.sub("", text)))
+    whole = [_RULED.sub("", line.lstrip()) for line in plain.replace("\r", "\n").split("\n")]
+    whole = [line for line in whole if not _ONLY_MARKS.fullmatch(line) and len(line) > _SHORTEST]
+    lines = [line for line in whole if not _NOISE.match(line)] or whole
+    if not lines:
+        return ""
+    if _PYTHON.search(plain):
+        chosen = next((line for line in reversed(lines) if _STRONG.search(line)), lines[-1])
+    else:
+        chosen = next((line for line in lines if _STRONG.search(line)), "")
+        chosen = chosen or next((line for line in lines if _WEAK.search(line)), lines[0])
+    return chosen.removeprefix("E   ").strip()[:_LONGEST]

@@ -1,0 +1,176 @@
+"""As much of a brief as fits into so many tokens: what is worth most first, and what is left out.
+
+A brief is cut into grains, each with a worth: an open end is worth more than a commit, a commit more
+than the files, the newest turn more than the others, the newest session more than those before it.
+The most valuable grains that fit together are kept; whatever is written of them is measured as it
+is, so a budget is never exceeded.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from steno.report.brief.quote import shortened
+from steno.report.brief.values import Asked, Brief, Decision, Work
+
+__all__ = ["packed"]
+
+_NEAR: Final = 12
+"""How many files, and open ends, count as important."""
+_AGES: Final = 3
+_LINE: Final = 160
+_SHORT: Final = 600
+_LONG: Final = 1_400
+_PLAN: Final = 2_900
+_RANKS: Final = {
+    "commits": (_NEAR, 2, 6),
+    "pulls": (_NEAR, 2, 6),
+    "files": (_NEAR, 4, 9),
+    "helpers": (_NEAR, 8, 10),
+}
+"""How many of what are important, how important these are, and how important the others."""
+_LISTS: Final = (
+    *("commits", "pulls", "files", "tests", "helpers", "decisions", "troubles", "commands"),
+)
+
+
+class _Grain(msgspec.Struct, frozen=True, order=True):
+    """A part of a brief that is kept or left out as a whole; lower comes first."""
+
+    rank: int
+    session: int
+    kind: str
+    place: int
+    limit: int = 0
+    """How many letters of a text."""
+
+
+def packed(briefs: Sequence[Brief], fits: Callable[[list[Brief]], bool]) -> list[Brief]:
+    """Return the most of some briefs, newest first, that fits; sessions may be left out whole."""
+    alone = len(briefs) == 1
+    grains = sorted(
+        grain for place, brief in enumerate(briefs) for grain in _grains(brief, place, alone=alone)
+    )
+    low, high = 0, len(grains)
+    best: list[Brief] = []
+    while low < high:
+        middle = (low + high + 1) // 2
+        kept = _kept(briefs, grains[:middle])
+        if fits(kept):
+            low, best = middle, kept
+        else:
+            high = middle - 1
+    return best
+
+
+def _grains(brief: Brief, place: int, *, alone: bool) -> list[_Grain]:
+    age = 2 * min(place, _AGES)
+    found: list[_Grain] = [_Grain(age, place, "", 0)]
+
+    def add(rank: int, kind: str, at: int, limit: int = 0) -> None:
+        found.append(_Grain(rank + age + 1, place, kind, at, limit))
+
+    add(9, "tools", 0)
+    for at in range(len(brief.open)):
+        add(0 if at < _NEAR else 8, "open", at)
+    work = brief.work
+    for name, (near, rank, other) in _RANKS.items():
+        for at in range(len(getattr(work, name))):
+            add(rank if at < near else other, name, at)
+    for at in range(len(work.tests)):
+        # The last run says how things stand.
+        add(2 if at == len(work.tests) - 1 else 8, "tests", at)
+    for at in range(len(work.commands)):
+        # Places count down where what came later is worth more.
+        add(10, "commands", -at)
+    for at, trouble in enumerate(work.troubles):
+        add(8 if trouble.solved else 4, "troubles", at)
+    for at, decision in enumerate(work.decisions):
+        _add_decision(add, decision, at)
+    told = [at for at, turn in enumerate(brief.turns) if not turn.is_empty]
+    for at in told:
+        first, last = at == told[0], at == told[-1]
+        _add_turn(add, -at, first=first, last=last, middle=5 if alone else 8)
+    return found
+
+
+def _add_decision(add: Callable[..., None], decision: Decision, at: int) -> None:
+    add(6 if decision.kind == "said" else 3, "decisions", at, _LINE * 2)
+    if decision.kind == "plan":
+        add(7, "decisions", at, _SHORT)
+        add(9, "decisions", at, _PLAN)
+
+
+def _add_turn(
+    add: Callable[..., None], place: int, *, first: bool, last: bool, middle: int
+) -> None:
+    """Cut up a turn; its place counts down."""
+    near = first or last
+    add(1 if near else middle, "asked", place, _LINE)
+    add(7 if near else 9, "asked", place, _SHORT)
+    add(10 if near else 12, "asked", place, _LONG)
+    add(3 if last else max(7, middle), "answer", place, _SHORT if last else 2 * _LINE)
+    add(6 if last else 11, "answer", place, _LONG)
+    add(10, "facts", place)
+
+
+def _kept(briefs: Sequence[Brief], grains: Sequence[_Grain]) -> list[Brief]:
+    chosen: dict[int, dict[str, dict[int, int]]] = {}
+    for grain in grains:
+        mine = chosen.setdefault(grain.session, {}).setdefault(grain.kind, {})
+        mine[grain.place] = max(grain.limit, mine.get(grain.place, 0))
+    return [_pruned(briefs[place], chosen[place]) for place in sorted(chosen)]
+
+
+def _pruned(brief: Brief, chosen: dict[str, dict[int, int]]) -> Brief:
+    work = _pruned_work(brief.work, chosen)
+    turns = _pruned_turns(brief.turns, chosen)
+    opened = tuple(each for at, each in enumerate(brief.open) if at in chosen.get("open", {}))
+    counts = {
+        "open": len(brief.open) - len(opened),
+        "turns": sum(not turn.is_empty for turn in brief.turns) - len(turns),
+    }
+    for name in _LISTS:
+        counts[name] = len(getattr(brief.work, name)) - len(getattr(work, name))
+    omitted = {name: number for name, number in counts.items() if number}
+    return msgspec.structs.replace(brief, open=opened, turns=turns, work=work, omitted=omitted)
+
+
+def _pruned_work(work: Work, chosen: dict[str, dict[int, int]]) -> Work:
+    lists: dict[str, tuple[Any, ...]] = {}
+    for name in _LISTS:
+        places = {abs(place) for place in chosen.get(name, {})}
+        lists[name] = tuple(each for at, each in enumerate(getattr(work, name)) if at in places)
+    limits = chosen.get("decisions", {})
+    lists["decisions"] = tuple(
+        msgspec.structs.replace(each, text=shortened(each.text, limits[at]))
+        for at, each in enumerate(work.decisions)
+        if at in limits
+    )
+    figures = "tools" in chosen
+    return Work(
+        **lists,
+        tools=work.tools if figures else {},
+        looks=work.looks if figures else 0,
+        slips=work.slips if figures else 0,
+    )
+
+
+def _pruned_turns(turns: Sequence[Asked], chosen: dict[str, dict[int, int]]) -> tuple[Asked, ...]:
+    asked, answers, facts = (chosen.get(name, {}) for name in ("asked", "answer", "facts"))
+    kept: list[Asked] = []
+    for at, turn in enumerate(turns):
+        place = -at
+        if place not in asked and place not in answers:
+            continue
+        kept.append(
+            msgspec.structs.replace(
+                turn,
+                text=shortened(turn.text, asked.get(place, _LINE)),
+                answer=shortened(turn.answer, answers[place]) if place in answers else "",
+                meanwhile=turn.meanwhile if place in facts else (),
+                work=turn.work if place in facts else Work(),
+            )
+        )
+    return tuple(kept)

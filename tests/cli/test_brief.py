@@ -1,0 +1,177 @@
+"""`steno brief`."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.builders import Json, Session, session, tool
+from tests.cli.conftest import Steno
+from tests.conftest import WriteConfig
+
+_KEY = "ghp_" + "a1B2" * 9
+_ROOM = "/home/ada/tidegauge"
+
+
+def _write(path: str) -> Json:
+    return tool("Write", file_path=path, content="a\nb\n")
+
+
+def _made(number: int, start: str, **options: str) -> Session:
+    cwd = options.pop("cwd", _ROOM)
+    one = session(seed=number, start=start, cwd=cwd).user(
+        f"Ask {number}. {options.get('more', '')}"
+    )
+    one.assistant(_write(f"{cwd}/file{number}.py")).result()
+    return one.assistant(f"Answer {number}. Shall I push it?").done()
+
+
+@pytest.fixture
+def three(config: WriteConfig) -> list[Session]:
+    made = [
+        _made(1, "2026-11-02T09:00:00.000Z"),
+        _made(2, "2026-11-10T09:00:00.000Z", cwd="/home/ada/gravel"),
+        _made(3, "2026-11-14T09:00:00.000Z", more=f"The key is {_KEY}."),
+    ]
+    folder = config(*made)
+    for number, path in enumerate(_in_order(folder, made)):
+        os.utime(path, (1_790_000_000 + number, 1_790_000_000 + number))
+    return made
+
+
+def _in_order(folder: Path, made: list[Session]) -> list[Path]:
+    return [next(folder.rglob(f"{one.session_id}.jsonl")) for one in made]
+
+
+@pytest.mark.usefixtures("three")
+def test_without_a_name_the_newest_session_is_told(steno: Steno) -> None:
+    ran = steno("brief")
+    assert (ran.code, ran.lines[0]) == (0, f"Ask 3. The key is {_KEY}.")
+    words = " ".join(ran.out.split())
+    assert "Left open ? Shall I push it? ± 1 file changed, in no commit of the session" in words
+    assert "file3.py +2 \N{MINUS SIGN}0" in words
+    assert "Ask 2" not in ran.out
+
+
+def test_sessions_are_told_by_name_and_last_tells_so_many(
+    steno: Steno, three: list[Session]
+) -> None:
+    both = steno("brief", three[0].session_id, three[1].session_id, "--json").json
+    assert [each["id"] for each in both["briefs"]] == [one.session_id for one in three[:2]]
+    last = steno("brief", "--last", 2, "--json").json
+    assert [each["id"] for each in last["briefs"]] == [one.session_id for one in three[:0:-1]]
+    every = steno("brief", "--last", 0, "--json").json
+    assert len(every["briefs"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        (["--project", "gravel"], ["Ask 2."]),
+        (["--project", "TIDE", "--until", "2026-11-05"], ["Ask 1."]),
+        (["--since", "2026-11-10"], ["Ask 3.", "Ask 2."]),
+        (["--since", "2026-11-10", "--until", "2026-11-10"], ["Ask 2."]),
+        (["--since", "2026-11-02", "--last", "1"], ["Ask 3."]),
+    ],
+)
+@pytest.mark.usefixtures("three")
+def test_projects_and_times_choose_by_the_index(
+    steno: Steno, options: list[str], asked: list[str]
+) -> None:
+    told = steno("brief", *options, "--json").json
+    found = [turn["text"] for each in told["briefs"] for turn in each["turns"]]
+    assert [text[:6] for text in found] == asked
+
+
+@pytest.mark.usefixtures("three")
+def test_how_many_more_sessions_fit_is_said(steno: Steno) -> None:
+    options = ["--since", "2026-11-02", "--last", "1"]
+    assert steno("brief", *options, "--json").json["sessions_left_out"] == 2
+    assert "2 more sessions" in steno("brief", *options).out
+    assert "2 more sessions left out." in steno("brief", *options, "--format", "markdown").out
+
+
+@pytest.mark.usefixtures("three")
+def test_a_time_without_a_turn_finds_nothing(steno: Steno) -> None:
+    for form in ("text", "markdown"):
+        ran = steno("brief", "--since", "2026-11-15", "--format", form)
+        assert (ran.code, ran.out) == (1, "")
+        assert "no session" in ran.err
+    ran = steno("brief", "--since", "2026-11-15", "--json")
+    assert (ran.code, ran.json["briefs"]) == (1, [])
+
+
+@pytest.mark.usefixtures("three")
+def test_secrets_are_masked_in_markdown_and_json_unless_told_otherwise(steno: Steno) -> None:
+    for form in ("markdown", "json"):
+        assert _KEY not in steno("brief", "--format", form).out
+        assert _KEY in steno("brief", "--format", form, "--no-redact").out
+
+
+@pytest.mark.usefixtures("three")
+def test_a_budget_makes_markdown_of_at_most_so_many_tokens(steno: Steno) -> None:
+    ran = steno("brief", "--last", 0, "--budget", 250)
+    assert ran.code == 0
+    assert ran.out.startswith("# Brief of 3 sessions\n")
+    assert len(ran.out) * 2 <= 250 * 7
+    assert "left out" in ran.out
+    ran = steno("brief", "--last", 0, "--budget", 250, "--json")
+    assert len(ran.out) * 2 <= 250 * 7
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--budget", "5"],
+        ["--budget", "500", "--format", "text"],
+        ["--json", "--format", "markdown"],
+        ["last", "--project", "x"],
+        ["last", "--last", "2"],
+        ["--since", "soon"],
+    ],
+)
+@pytest.mark.usefixtures("three")
+def test_what_makes_no_sense_is_refused(steno: Steno, options: list[str]) -> None:
+    ran = steno("brief", *options)
+    assert (ran.code, ran.out) == (2, "")
+
+
+def test_a_turn_that_two_sessions_hold_is_told_once(steno: Steno, config: WriteConfig) -> None:
+    one = _made(1, "2026-11-02T09:00:00.000Z")
+    fork = one.fork().user("Ask again.").assistant("Fine.").done()
+    config(one, fork)
+    told = steno("brief", "--since", "2026-11-01", "--json").json["briefs"]
+    found = {each["id"]: [turn["text"].strip() for turn in each["turns"]] for each in told}
+    assert found == {one.session_id: ["Ask 1."], fork.session_id: ["Ask again."]}
+
+
+def test_a_session_that_holds_nothing_is_told_without_an_error(
+    steno: Steno, tmp_path: Path
+) -> None:
+    path = tmp_path / "empty.jsonl"
+    path.write_bytes(b"")
+    for form in ("text", "markdown", "json"):
+        assert steno("brief", path, "--format", form).code == 0
+
+
+def test_nothing_of_a_session_acts_on_the_terminal(steno: Steno, config: WriteConfig) -> None:
+    one = session(seed=1).user("\x1b]0;pwned\x07 \u202e evil").assistant("\x1b[2J done?").done()
+    config(one)
+    for form in ("text", "markdown", "json"):
+        out = steno("brief", "--format", form).out
+        assert not {"\x1b", "\x07", "\u202e"} & set(out)
+
+
+def test_no_session_at_all_is_said(steno: Steno) -> None:
+    ran = steno("brief")
+    assert (ran.code, ran.out) == (1, "")
+    assert "there is no session" in ran.err
+
+
+@pytest.mark.usefixtures("demo")
+@pytest.mark.parametrize("width", [40, 79, 140])
+def test_lines_fit_the_screen(steno: Steno, width: int) -> None:
+    from steno.safe.terminal import width as width_of
+
+    ran = steno("brief", "--demo", "--last", 0, "--width", width)
+    assert ran.code == 0
+    assert [line for line in ran.lines if width_of(line) > width] == []

@@ -1,0 +1,340 @@
+"""What a brief says of a session: asked, done, decided, gone wrong, left open."""
+
+from tests.builders import Json, Session, session, text, tool
+from tests.session.opened import opened
+
+from steno.report.brief import Brief, brief_of
+from steno.report.brief.values import Open
+
+_ROOM = "/home/ada/tidegauge"
+_FILE = f"{_ROOM}/src/chart.py"
+_REFUSED = (
+    "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how "
+    "to proceed, the user said:\nuse the staging host"
+)
+
+
+def bash(command: str) -> Json:
+    return tool("Bash", command=command)
+
+
+def edit(path: str = _FILE, old: str = "a", new: str = "b") -> Json:
+    return tool("Edit", file_path=path, old_string=old, new_string=new, replace_all=False)
+
+
+def write(path: str, content: str = "x\n") -> Json:
+    return tool("Write", file_path=path, content=content)
+
+
+def did(one: Session, call: Json, result: str | None = None, *, error: bool = False) -> Session:
+    return one.assistant(call).result(result, error=error)
+
+
+def brief(one: Session, last: str = "Done.") -> Brief:
+    return brief_of(opened(one.assistant(last).done()))
+
+
+def opens(told: Brief) -> list[tuple[str, str]]:
+    return [(each.kind, each.text) for each in told.open]
+
+
+# Asked and answered
+
+
+def test_each_turn_has_what_was_asked_said_meanwhile_and_answered() -> None:
+    one = session(seed=1).user("Flip the chart.").assistant(bash("ls")).result("a")
+    one.assistant("Flipped.").done().user("And the legend?")
+    told = brief(one, "Too.")
+    assert [(turn.number, turn.text, turn.answer) for turn in told.turns] == [
+        (1, "Flip the chart.", "Flipped."),
+        (2, "And the legend?", "Too."),
+    ]
+    assert told.turns[0].uuid == one.prompts[0]
+    assert told.turns[0].work.tools == {"Bash": 1}
+    assert told.turns[1].work.tools == {}
+
+
+def test_only_turns_of_the_time_that_is_asked_for_are_told_and_the_rest_is_counted() -> None:
+    one = session(seed=1).user("One.").assistant(write(f"{_ROOM}/a.py")).result()
+    one.assistant("1").done().user("Two.").assistant(write(f"{_ROOM}/b.py")).result()
+    made = opened(one.assistant("2").done())
+    start = made.turns()[1].started
+    assert start is not None
+    since = brief_of(made, since=start.timestamp())
+    until = brief_of(made, until=start.timestamp())
+    assert ([turn.text for turn in since.turns], since.elsewhere) == (["Two."], 1)
+    assert ([turn.text for turn in until.turns], until.elsewhere) == (["One."], 1)
+    assert [each.path for each in since.work.files] == ["b.py"]
+    assert [each.path for each in until.work.files] == ["a.py"]
+
+
+def test_turns_that_are_told_elsewhere_are_left_out() -> None:
+    one = session(seed=1).user("One.").assistant("1").done().user("Two.").assistant("2").done()
+    told = brief_of(opened(one), skip={one.prompts[0]})
+    assert ([turn.text for turn in told.turns], told.elsewhere) == (["Two."], 1)
+
+
+# Done
+
+
+def test_changed_files_have_their_lines_and_are_named_from_the_project_on() -> None:
+    one = session(seed=1).user("Go.")
+    did(one, write(_FILE, "a\nb\nc\n"))
+    did(one, edit(_FILE, "b\n", "B\nBB\n"))
+    did(one, edit("/etc/hosts", "x", "y"), "no", error=True)
+    files = brief(one).work.files
+    assert [(each.path, each.edits, each.added, each.removed) for each in files] == [
+        ("src/chart.py", 2, 5, 1)
+    ]
+
+
+def test_commands_are_told_with_their_outcome_and_mere_looks_are_only_counted() -> None:
+    one = session(seed=1).user("Go.")
+    did(one, bash("ls -la && git status | head"), "x")
+    did(one, bash(f"cd {_ROOM} && npm install 2>&1 | tail -5"), "added 3")
+    did(one, bash("npm install"), "added 0")
+    did(one, bash("docker compose up"), "Exit code 125\nno daemon", error=True)
+    work = brief(one).work
+    assert [(each.command, each.state, each.times) for each in work.commands] == [
+        ("npm install", "ok", 2),
+        ("docker compose up", "failed", 1),
+    ]
+    assert work.looks == 1
+
+
+def test_tests_are_told_with_their_last_result_and_how_often_they_failed() -> None:
+    one = session(seed=1).user("Go.")
+    did(one, bash("pytest -q"), "Exit code 1\n2 failed, 5 passed in 0.1s", error=True)
+    did(one, edit())
+    did(one, bash("pytest -q"), "7 passed in 0.1s")
+    tests = brief(one).work.tests
+    assert [(each.command, each.ok, each.passed, each.failed) for each in tests] == [
+        ("pytest -q", True, 7, 0)
+    ]
+    assert (tests[0].times, tests[0].bad) == (2, 1)
+
+
+def test_tests_behind_a_pipe_that_ends_well_are_still_seen_to_fail() -> None:
+    one = session(seed=1).user("Go.")
+    did(
+        one, bash("go test ./... 2>&1 | tail -20"), "--- FAIL: TestTide (0.00s)\nFAIL\texample/tide"
+    )
+    tests = brief(one).work.tests
+    assert [(each.command, each.ok, each.failed) for each in tests] == [("go test ./...", False, 1)]
+
+
+def test_commits_come_from_what_git_printed_and_know_of_a_push_behind_them() -> None:
+    one = session(seed=1).user("Go.")
+    did(one, write(_FILE))
+    said = "[main 1a2b3c4] Flip the chart\n 1 file changed, 2 insertions(+), 1 deletion(-)"
+    did(one, bash("git add -A && git commit -m 'Flip the chart'"), said)
+    did(one, bash("git push origin main"), "To example.com\n   0..1  main -> main")
+    did(one, bash("git commit -qm 'Second thoughts' --allow-empty"), "")
+    made = brief(one).work.commits
+    assert [(c.hash, c.subject, c.files, c.added, c.removed, c.pushed) for c in made] == [
+        ("1a2b3c4", "Flip the chart", 1, 2, 1, True),
+        ("", "Second thoughts", 0, 0, 0, False),
+    ]
+
+
+def test_an_amended_commit_counts_once_and_a_rejected_push_is_none() -> None:
+    one = session(seed=1).user("Go.")
+    did(one, bash("git commit -m One"), "[main 1a2b3c4] One\n 1 file changed, 1 insertion(+)")
+    did(one, bash("git commit --amend -m Two"), "[main 5d6e7f8] Two\n 1 file changed")
+    did(one, bash("git push || true"), " ! [rejected] main -> main (fetch first)")
+    made = brief(one).work.commits
+    assert [(each.hash, each.subject, each.pushed) for each in made] == [("5d6e7f8", "Two", False)]
+
+
+def test_a_line_like_a_commit_that_another_program_printed_is_none() -> None:
+    one = session(seed=1).user("Go.")
+    did(one, bash("cat log.txt"), "[main 1a2b3c4] Flip the chart")
+    assert brief(one).work.commits == ()
+
+
+def test_pull_requests_are_found_where_they_are_made_and_where_the_client_links_them() -> None:
+    one = session(seed=1).user("Go.")
+    url = "https://example.com/ada/tidegauge/pull/7"
+    did(one, bash("gh pr view 3"), "https://example.com/ada/tidegauge/pull/3")
+    did(one, bash("gh pr create --title 'Flip it' --body x"), f"Creating…\n{url}")
+    one.pr_link(7, "ada/tidegauge").pr_link(8, "ada/tidegauge")
+    made = brief(one).work.pulls
+    assert [(each.url, each.title) for each in made] == [
+        (url, "Flip it"),
+        ("https://example.com/ada/tidegauge/pull/8", ""),
+    ]
+
+
+def test_a_sub_agent_has_its_task_steps_and_report_and_its_files_count() -> None:
+    def work(child: Session) -> None:
+        child.assistant(write(f"{_ROOM}/agent.py")).result()
+        child.assistant(bash("pytest -q")).result("3 passed in 0.1s")
+        child.assistant("Wrote agent.py.")
+
+    one = session(seed=1).user("Go.")
+    call = tool("Agent", description="Write it", prompt="Write agent.py", subagent_type="writer")
+    told = brief(one.assistant(call).agent(work))
+    (helper,) = told.work.helpers
+    assert (helper.kind, helper.task, helper.steps, helper.changed) == ("writer", "Write it", 2, 1)
+    assert helper.report == "Wrote agent.py."
+    assert [each.path for each in told.work.files] == ["agent.py"]
+    assert [each.passed for each in told.work.tests] == [3]
+    assert told.work.tools == {"Agent": 1}
+
+
+# Decided
+
+
+def test_an_approved_plan_answers_and_refusals_are_decisions() -> None:
+    one = session(seed=1).user("Go.")
+    did(one, tool("ExitPlanMode", plan="# Plan\n1. Flip"), "User has approved your plan.")
+    ask = {"question": "Which colour?", "header": "Colour", "options": [], "multiSelect": False}
+    answers = {"questions": [ask], "answers": {"Which colour?": "Red"}, "annotations": {}}
+    one.assistant(tool("AskUserQuestion", questions=[ask])).result("answered", detail=answers)
+    did(one, bash("curl https://prod.example.com"), _REFUSED, error=True)
+    found = brief(one).work.decisions
+    assert [(each.kind, each.about, each.text) for each in found] == [
+        ("plan", "", "# Plan\n1. Flip"),
+        ("answer", "Which colour?", "Red"),
+        ("refused", "Bash curl https://prod.example.com", "use the staging host"),
+    ]
+
+
+def test_a_plan_that_was_turned_down_is_no_decision() -> None:
+    one = session(seed=1).user("Go.")
+    did(one, tool("ExitPlanMode", plan="# Plan"), "Exit plan mode?", error=True)
+    assert brief(one).work.decisions == ()
+
+
+def test_answers_of_old_clients_are_read_from_their_words() -> None:
+    one = session("2.0.76", seed=1).user("Go.")
+    ask = {"question": "Which colour?", "header": "Colour", "options": [], "multiSelect": False}
+    said = 'User has answered your questions: "Which colour?"="Red". You can now continue.'
+    one.assistant(tool("AskUserQuestion", questions=[ask])).result(said, detail=said)
+    (found,) = brief(one).work.decisions
+    assert (found.about, found.text) == ("Which colour?", "Red")
+
+
+def test_sentences_that_state_a_decision_are_kept_and_questions_and_code_are_not() -> None:
+    one = session(seed=1).user("Go.")
+    one.assistant(
+        text("Let me look.\n```\nI decided to be code, and nothing else.\n```"), bash("ls")
+    )
+    one.result("x").assistant(text("I decided to keep SQLite, since it is there."), bash("ls"))
+    told = brief(
+        one.result("x"), "Should we go with Postgres instead of SQLite? I decided nothing?"
+    )
+    assert [(each.kind, each.text) for each in told.work.decisions] == [
+        ("said", "I decided to keep SQLite, since it is there.")
+    ]
+
+
+# Gone wrong
+
+
+def test_a_failure_is_solved_when_the_same_program_works_later_and_after_which_changes() -> None:
+    one = session(seed=1).user("Go.")
+    did(one, bash("npm run build"), "Exit code 1\nsrc/a.ts(1,2): error TS2322: no", error=True)
+    did(one, bash("npm run build -- -v"), "Exit code 1\nsrc/a.ts(1,2): error TS1: no", error=True)
+    did(one, edit(f"{_ROOM}/src/a.ts"))
+    did(one, bash("npm run build"), "ok")
+    (found,) = brief(one).work.troubles
+    assert (found.what, found.times, found.solved) == ("npm run build", 2, True)
+    assert found.said == "src/a.ts(1,2): error TS1: no"
+    assert found.after == ("src/a.ts",)
+
+
+def test_a_failure_that_nobody_came_back_to_is_not_solved_and_left_open() -> None:
+    one = session(seed=1).user("Go.")
+    did(one, bash("make deploy"), "Exit code 2\nmake: *** [deploy] Error 2", error=True)
+    told = brief(one)
+    assert [(each.what, each.solved) for each in told.work.troubles] == [("make deploy", False)]
+    assert opens(told) == [("error", "make deploy")]
+
+
+def test_what_a_call_was_made_wrongly_for_is_only_counted() -> None:
+    one = session(seed=1).user("Go.")
+    did(one, edit(), "<tool_use_error>File has not been read yet.</tool_use_error>", error=True)
+    did(one, bash("grep -r tide src"), "Exit code 1", error=True)
+    work = brief(one).work
+    assert (work.troubles, work.slips) == ((), 2)
+
+
+def test_an_api_error_that_was_got_over_is_solved_and_one_at_the_end_is_open() -> None:
+    fine = brief(session(seed=1).user("Go.").api_error(529, "Overloaded"))
+    assert fine.open == ()
+    cut = brief_of(opened(session(seed=1).user("Go.").fatal("API Error: 500 no").done()))
+    assert [each.kind for each in cut.open] == ["error"]
+
+
+# Left open
+
+
+def test_unfinished_todos_of_either_list_are_open() -> None:
+    todos = [
+        {"content": "Plot", "status": "completed", "activeForm": "Plotting"},
+        {"content": "Label", "status": "in_progress", "activeForm": "Labelling"},
+        {"content": "Print", "status": "pending", "activeForm": "Printing"},
+    ]
+    old = session("2.0.76", seed=1).user("Go.").assistant(tool("TodoWrite", todos=todos)).result()
+    assert opens(brief(old)) == [("todo", "Label"), ("todo", "Print")]
+    new = session(seed=1).user("Go.")
+    for name in ("Plot", "Label"):
+        did(new, tool("TaskCreate", subject=name, description=name))
+    did(new, tool("TaskUpdate", taskId="1", status="completed"))
+    assert opens(brief(new)) == [("todo", "Label")]
+
+
+def test_a_question_at_the_end_is_open_unless_it_is_mere_politeness() -> None:
+    one = session(seed=1).user("Go.")
+    assert opens(brief(one, "All green. Shall I push it?")) == [("question", "Shall I push it?")]
+    assert opens(brief(session(seed=1).user("Go."), "Fine. Anything else?")) == []
+
+
+def test_a_call_that_asks_and_was_never_answered_is_open() -> None:
+    ask = {"question": "Which colour?", "header": "Colour", "options": [], "multiSelect": False}
+    one = session(seed=1).user("Go.").assistant(tool("AskUserQuestion", questions=[ask]))
+    assert ("question", "Which colour?") in opens(brief_of(opened(one)))
+
+
+def test_a_turn_that_was_cut_off_is_open() -> None:
+    one = session(seed=1).user("Go.").assistant(bash("sleep 900"))
+    (found,) = brief_of(opened(one)).open
+    assert found == Open(kind="interrupted", text="in Bash, which gave no result", turn=1)
+
+
+def test_the_last_tests_are_open_when_they_fail() -> None:
+    one = session(seed=1).user("Go.")
+    did(one, bash("pytest -q"), "Exit code 1\n2 failed, 5 passed in 0.1s", error=True)
+    (found,) = brief(one).open
+    assert (found.kind, found.text, found.about) == ("tests", "pytest -q", "2 failed")
+
+
+def test_changed_files_are_open_until_a_commit_takes_them() -> None:
+    one = session(seed=1).user("Go.")
+    for name in ("a.py", "b.py"):
+        did(one, write(f"{_ROOM}/{name}"))
+    did(one, write("/srv/outside.py"))
+    did(one, bash("git add a.py && git commit -m One"), "[main 1a2b3c4] One\n 1 file changed")
+    assert opens(brief(one)) == [("uncommitted", "b.py")]
+
+
+def test_a_commit_of_everything_leaves_no_file_open() -> None:
+    one = session(seed=1).user("Go.")
+    did(one, write(f"{_ROOM}/a.py"))
+    did(one, bash("git commit -am One"), "[main 1a2b3c4] One\n 1 file changed")
+    assert opens(brief(one)) == []
+    did(one, write(f"{_ROOM}/a.py"))
+    assert opens(brief(one)) == [("uncommitted", "a.py")]
+
+
+def test_without_git_no_file_is_said_to_be_in_no_commit() -> None:
+    one = session(seed=1, branch="").user("Go.")
+    did(one, write(f"{_ROOM}/a.py"))
+    assert opens(brief(one)) == []
+
+
+def test_the_same_session_always_gives_the_same_brief() -> None:
+    one = session(seed=1, full=True).user("Go.")
+    did(one, write(_FILE)).assistant("Done. Shall I go on?").done()
+    assert brief_of(opened(one)) == brief_of(opened(one))
