@@ -132,13 +132,14 @@ class Composer:
         return self._link("system", subtype=subtype, **fields)
 
     def attachment(
-        self, body: dict[str, Any], *, words: str = "", role: str = "system", beside: str = ""
+        self, body: dict[str, Any], *words: str, role: str = "system", beside: str = ""
     ) -> dict[str, Any]:
-        """Return what was done around the conversation; `words` is what the model reads of it.
+        """Return what was done around the conversation; `words` are what the model reads of it.
 
         With `beside` it hangs on that call, and nothing will hang on it.
         """
-        rendered = {"rendered": [{"content": words}], "renderedRole": role} if words else {}
+        contents = [{"content": each} for each in words]
+        rendered = {"rendered": contents, "renderedRole": role} if words else {}
         leaf, aside = self.leaf, beside in self._calls
         if aside:
             self.leaf = self._calls[beside]
