@@ -216,7 +216,10 @@ def _called(tool: str, given: dict[str, str]) -> str:
 
 def _words(outcome: Outcome) -> str:
     """Return what the model reads of a file; of a notebook its cells, without the pictures."""
-    content = outcome.content
+    content, file = outcome.content, outcome.detail["file"]
+    if file.get("content"):
+        lines = enumerate(file["content"].split("\n"), file["startLine"])
+        return "\n".join(f"{number}\t{line}" for number, line in lines)
     if isinstance(content, str):
         return content
     return encode([each for each in content if each.get("type") == "text"]).decode("utf-8")

@@ -90,6 +90,7 @@ class Asked(msgspec.Struct):
 @click.option(
     "--include-partial-messages", "partial", is_flag=True, help="Events as text comes in."
 )
+@click.option("--verbose", is_flag=True, expose_value=False, help="Nothing: it is always so.")
 @click.option("--json-schema", metavar="SCHEMA", default="", help="The shape of the answer.")
 @click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with the newest session here.")
 @click.option("-r", "--resume", metavar="SESSION", default="", help="Go on with a session.")
