@@ -106,8 +106,11 @@ class Conversation:
         self.prompt(BROKEN_OFF[calls])
         self.last_prompt = said
 
-    def response(self, response: Response) -> tuple[str, ...]:
-        """Take down what the model said, a line per block; nothing when it said nothing."""
+    def response(self, response: Response, **asked: str) -> tuple[str, ...]:
+        """Take down what the model said, a line per block; nothing when it said nothing.
+
+        `asked` says how it was asked for: `requestedModel`, `effort`.
+        """
         blocks = response.blocks
         if not blocks:
             return ()
@@ -119,6 +122,7 @@ class Conversation:
             stop_sequence=response.stop_sequence,
             usage=response.usage,
             request_id=response.request_id,
+            **{"requestedModel": response.model, **asked},
         )
         uuids = self.recorder.write(*records)
         self._say("assistant", blocks)

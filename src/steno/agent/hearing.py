@@ -94,4 +94,5 @@ def retry_fields(event: streamed.Retrying) -> dict[str, Any]:
         "retryInMs": round(event.delay * 1000),
         "retryAttempt": event.attempt,
         "maxRetries": event.of,
+        "source": "request_retry",
     }

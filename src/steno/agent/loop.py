@@ -234,6 +234,12 @@ class Agent:
             output_config={"effort": course.effort} if course.effort else None,
         )
 
+    def _asked(self) -> dict[str, str]:
+        """Return how answers are asked for, as their records tell it."""
+        effort = self.course.effort
+        told = {"effort": effort, "perTurnEffort": effort} if effort else {}
+        return {"requestedModel": bare_model(self.course.model), **told}
+
     def force(self, tool: str) -> None:
         """Let the next answer be a call of that tool, whatever else the model would like."""
         self._forced = tool
@@ -279,7 +285,7 @@ class Agent:
         if request.thinking is not None:
             self._thought.update(str(each["id"]) for each in _calls(response))
         self.meter.add(response.model, response.usage)
-        uuids = self.talk.response(response)
+        uuids = self.talk.response(response, **self._asked())
         self.emit(events.Answered(response, uuids))
         return response
 
@@ -347,7 +353,7 @@ class Agent:
         """Leave the conversation so that it can go on: what was said stays, calls get a result."""
         hearing, self._hearing = self._hearing, None
         if hearing is not None:
-            self.talk.response(sayable_response(hearing.kept()))
+            self.talk.response(sayable_response(hearing.kept()), **self._asked())
         waiting = self.talk.open_calls
         for call in waiting:
             self.talk.result(str(call["id"]), Outcome(_NOT_DONE, is_error=True))
