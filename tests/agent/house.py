@@ -47,6 +47,7 @@ class House:
         self.lines: list[dict[str, Any]] = []
         self.events: list[Event] = []
         self.consent: Consent | None = None
+        self.partial = False
         self.options = Options(
             cwd=str(self.project),
             config=str(self.config),
@@ -106,7 +107,7 @@ class House:
 
         async def together() -> int:
             async with self.server, self._api() as api:
-                printer = Printer("stream-json", self.work.id, take)
+                printer = Printer("stream-json", self.work.id, take, partial=self.partial)
                 return await run(
                     self.options, self.work, api, given(), printer, price=lambda _m, _u: 1000
                 )
@@ -135,7 +136,7 @@ class House:
             pass
 
         endpoint = Endpoint(self.server.url, api_key="canary-key")
-        return Api(endpoint, sleep=pause, random=lambda: 0.5)
+        return Api(endpoint, sleep=pause, random=lambda: 0.5, verbatim=self.partial)
 
     def resume(self) -> None:
         """Go on with the session as a new process would."""
@@ -164,6 +165,11 @@ class House:
 
     def results(self) -> list[str]:
         return [line["result"] for line in self.lines if line["type"] == "result"]
+
+    def printed(self, kind: str, subtype: str | None = None) -> list[dict[str, Any]]:
+        """Return the lines of a kind."""
+        found = [each for each in self.lines if each["type"] == kind]
+        return [each for each in found if subtype is None or each.get("subtype") == subtype]
 
     def sent(self, request: int = -1) -> list[dict[str, Any]]:
         return self.server.requests[request].body["messages"]

@@ -20,9 +20,7 @@ from steno.agent.checkpoints import Checkpoints
 from steno.agent.loop import Agent
 from steno.agent.recorder import Recorder
 from steno.agent.restoring import Restored
-from steno.agent.said import Said
 from steno.agent.sessions import new
-from steno.agent.toolbox import Toolbox
 from steno.agent.tree import Limits
 from steno.errors import Busy, NotFound, Unreadable
 from steno.format.paths import file_history_name
@@ -30,7 +28,6 @@ from steno.format.source import BytesSource
 from steno.model.server.minds import tool
 from steno.model.server.script import Script
 from steno.session.transcript import load
-from steno.tools.base import Around, Outcome, Tool
 from steno.tools.bash import Bash
 from steno.tools.edit import Edit
 from steno.tools.read import Read
@@ -886,38 +883,6 @@ def test_any_prompt_gives_exactly_the_tree_of_that_moment(
 # With a model
 
 
-class _Watched:
-    """A tool whose calls are looked after."""
-
-    def __init__(self, inner: Tool, points: Checkpoints) -> None:
-        self.inner = inner
-        self.points = points
-        self.spec = inner.spec
-
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
-        async with self.points.call(self.spec.name):
-            return await self.inner.run(given, around, call)
-
-
-class _Careful(Agent):
-    """An agent that makes a checkpoint at each prompt."""
-
-    points: Checkpoints
-
-    async def _admit(self, said: Said) -> str:
-        refusal = await super()._admit(said)
-        await self.points.begin(self.talk.recorder.leaf or "")
-        return refusal
-
-
-def _careful(agent: Agent, stage: Stage) -> _Careful:
-    made = _Careful(agent.model, agent.talk, agent.caller, agent.course, agent.meter)
-    points = made.points = Checkpoints(stage.config, agent.talk.recorder, stage.cwd)
-    agent.caller.around.before_change = points.before_change
-    agent.caller.tools = Toolbox([_Watched(each, points) for each in stage.tools])
-    return made
-
-
 def test_an_agent_with_real_tools_leaves_a_session_that_checks_clean(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
@@ -934,10 +899,12 @@ def test_an_agent_with_real_tools_leaves_a_session_that_checks_clean(tmp_path: P
 
     async def act(agent: Agent) -> Checkpoints:
         agent.caller.around.env = dict(os.environ)
-        careful = _careful(agent, stage)
-        await careful.turn("go")
-        await careful.turn("more")
-        return careful.points
+        points = Checkpoints(stage.config, agent.talk.recorder, stage.cwd)
+        agent.caller.around.before_change = points.before_change
+        agent.caller.keeping = points
+        await agent.turn("go")
+        await agent.turn("more")
+        return points
 
     points = stage.play(act)
     stage.check()

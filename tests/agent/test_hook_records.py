@@ -83,13 +83,13 @@ def test_a_session_that_goes_on_starts_with_resume(tmp_path: Path) -> None:
     house.check()
 
 
-def test_a_session_of_which_no_prompt_was_let_in_leaves_no_file(tmp_path: Path) -> None:
+def test_of_a_session_of_which_no_prompt_was_let_in_a_note_is_left(tmp_path: Path) -> None:
     house = House(tmp_path)
     house.hook("SessionStart", "echo hi")
     house.hook("UserPromptSubmit", "echo not today >&2; exit 2")
     assert house.say("hello") == 1
-    assert house.results() == ["not today"]
-    assert not house.path.exists()
+    assert [each["type"] for each in house.records()] == ["system", "last-prompt"]
+    assert "not today" in house.records()[0]["content"]
 
 
 def test_user_prompt_submit_hears_the_prompt_and_adds_to_it(tmp_path: Path) -> None:

@@ -235,7 +235,7 @@ def test_a_hook_keeps_a_command_out_or_adds_to_it(tmp_path: Path) -> None:
         ("bye", ""),
     ]
     assert told[0]["command_source"] == "userSettings"
-    assert house.results()[0] == "not so loud"
+    assert "not so loud" in house.results()[0]
     assert "softly" in texts(house.sent()[0])[0]
     house.check()
 

@@ -23,12 +23,25 @@ from tests.notation import PROMPT
 
 import steno
 
-__all__ = ["LIMIT", "QUICK", "SID", "Job", "Resumed", "client_of", "resume", "resume_all"]
+__all__ = [
+    "LIMIT",
+    "QUICK",
+    "SID",
+    "Job",
+    "Resumed",
+    "Talk",
+    "Talked",
+    "client_of",
+    "resume",
+    "resume_all",
+    "talk_all",
+]
 
 SID: Final = "aaaaaaaa-0000-4000-8000-000000000001"
 QUICK: Final = os.environ.get("STENO_INTEROP") == "quick"
 _ROOT: Final = Path(__file__).resolve().parent.parent.parent
 _RUNNER: Final = Path(__file__).with_name("runner.py")
+_TALKER: Final = Path(__file__).with_name("talker.py")
 _PACKAGE: Final = "@anthropic-ai/claude-code"
 LIMIT: Final = 150 if QUICK else 1800
 """How many seconds a test may take."""
@@ -51,6 +64,38 @@ class Resumed(msgspec.Struct, frozen=True):
     messages: list[dict[str, Any]] | None
     new_parent: str | None
     after: bytes
+
+
+class Talk(msgspec.Struct, frozen=True):
+    """A conversation to be had: what a client is told, and what lies about it."""
+
+    arguments: list[str]
+    script: dict[str, Any]
+    """What the model answers, as a script in a file says it; `{project}` is the folder."""
+    files: dict[str, str] = {}
+    config: dict[str, str] = {}
+
+
+class Talked(msgspec.Struct, frozen=True):
+    """What came of it."""
+
+    rc: int
+    err: str
+    lines: list[dict[str, Any]]
+    """What it printed, where that is JSON."""
+    records: list[dict[str, Any]]
+    requests: list[dict[str, Any]]
+    refused: list[str]
+
+
+def talk_all(version: str, talks: Iterable[Talk]) -> list[Talked]:
+    """Let a version of the client, or with `steno` our own, have conversations, each alone."""
+    ours = [sys.executable, "-m", "steno", "chat"]
+    command = ours if version == "steno" else [str(client_of(version))]
+    asked = [{**msgspec.to_builtins(each), "command": command, "path": _path()} for each in talks]
+    alone = _namespace()
+    program = [*alone, sys.executable, str(_TALKER), *(["--alone"] if alone else [])]
+    return msgspec.json.decode(_run(program, json.dumps(asked), len(asked)), type=list[Talked])
 
 
 def resume(version: str, data: bytes, name: str = SID) -> Resumed:

@@ -29,7 +29,7 @@ from steno.format.slugs import slug
 _SECONDS: Final = 40
 _SET_FLAGS: Final = 0x8914
 _UP: Final = 0x1
-_SETTINGS: Final = {
+SETTINGS: Final = {
     "ANTHROPIC_API_KEY": "dummy-key",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",
@@ -44,19 +44,22 @@ _running: set[int] = set()
 _homes: set[Path] = set()
 _lock: Final = threading.Lock()
 
+__all__ = ["SETTINGS", "loopback_up", "run", "stop"]
+
 
 def main() -> None:
     """Run all jobs, as many at a time as there are processors."""
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, stop)
     if "--alone" in sys.argv:
-        _loopback_up()
+        loopback_up()
     jobs: list[dict[str, Any]] = json.load(sys.stdin)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(_resume, jobs))
     json.dump(results, sys.stdout)
 
 
-def _stop(*_: object) -> None:
+def stop(*_: object) -> None:
+    """End every client that runs, and leave nothing behind."""
     with _lock:
         for group in _running:
             with contextlib.suppress(ProcessLookupError):
@@ -66,8 +69,8 @@ def _stop(*_: object) -> None:
     os._exit(1)
 
 
-def _loopback_up() -> None:
-    """A new namespace has a loopback interface that is not up yet."""
+def loopback_up() -> None:
+    """Let a new namespace reach itself: it has a loopback interface that is not up yet."""
     import fcntl
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
@@ -95,7 +98,7 @@ def _in_home(home: Path, job: dict[str, Any], server: Server) -> dict[str, Any]:
     path = folder / f"{job['name']}.jsonl"
     path.write_bytes(base64.b64decode(job["data"]))
     names = {
-        **_SETTINGS,
+        **SETTINGS,
         "ANTHROPIC_BASE_URL": server.url,
         "CLAUDE_CODE_TMPDIR": str(home / "tmp"),
         "CLAUDE_CONFIG_DIR": str(config),
@@ -104,18 +107,19 @@ def _in_home(home: Path, job: dict[str, Any], server: Server) -> dict[str, Any]:
         "TMPDIR": str(home / "tmp"),
     }
     arguments = ["-p", "--output-format", "json", job["prompt"], "--resume", job["name"]]
-    code, error = _run([job["client"], *arguments], names, project)
+    code, out, error = run([job["client"], *arguments], names, project)
     after = path.read_bytes()
     return {
         "rc": code,
-        "err": error[:400],
+        "err": (error.strip() or (out.strip() if code else ""))[:400],
         "messages": _asked(server, job["prompt"]),
         "new_parent": _new_parent(after, job["prompt"]),
         "after": base64.b64encode(after).decode(),
     }
 
 
-def _run(command: list[str], names: dict[str, str], folder: Path) -> tuple[int, str]:
+def run(command: list[str], names: dict[str, str], folder: Path) -> tuple[int, str, str]:
+    """Run a client; return how it ended and what it printed. Nothing of it is left running."""
     with subprocess.Popen(
         command,
         env=names,
@@ -138,7 +142,7 @@ def _run(command: list[str], names: dict[str, str], folder: Path) -> tuple[int, 
                 os.killpg(client.pid, signal.SIGKILL)
             with _lock:
                 _running.discard(client.pid)
-    return client.returncode, error.strip() or (out.strip() if client.returncode else "")
+    return client.returncode, out, error
 
 
 def _asked(server: Server, prompt: str) -> list[dict[str, Any]] | None:

@@ -3,6 +3,7 @@
 Run by `make interop`.
 """
 
+import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, Final
 import pytest
 from tests.agent.house import House
 from tests.interop.client import LIMIT, Job, resume_all
-from tests.interop.judge import sent
+from tests.interop.judge import predicted, sent
 from tests.notation import notation
 
 from steno.model.server.minds import Failure, tool
@@ -20,6 +21,10 @@ from steno.model.server.script import Script
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(LIMIT)]
 
 NEWEST: Final = "2.1.325"
+PIXEL: Final = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5Er"
+    "kJggg=="
+)
 EVENTS: Final = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop")
 
 
@@ -98,6 +103,16 @@ def compacted(folder: Path) -> House:
     return house
 
 
+def hooks_that_keep_prompts_out(folder: Path) -> House:
+    house = House(folder, Script().otherwise("Yes."))
+    log = house.scripts / "UserPromptSubmit.log"
+    stop = '{"continue":false,"stopReason":"halt"}'
+    house.hook("UserPromptSubmit", f"tail -n 1 {log} | grep -q secret && exit 2; exit 0")
+    house.hook("UserPromptSubmit", f"tail -n 1 {log} | grep -q halt && echo '{stop}'; exit 0")
+    house.say("one", "the secret", "two", "halt here", "three")
+    return house
+
+
 SCENES: Final[tuple[Callable[[Path], House], ...]] = (
     hooks_that_speak,
     hooks_that_print,
@@ -107,6 +122,7 @@ SCENES: Final[tuple[Callable[[Path], House], ...]] = (
     a_skill,
     without_the_model,
     compacted,
+    hooks_that_keep_prompts_out,
 )
 
 
@@ -125,10 +141,28 @@ def test_the_real_client_sends_what_the_engine_would(tmp_path: Path) -> None:
         assert reminders(houses[name].work.talk.messages()) <= theirs, name
 
 
+def test_files_that_were_named_are_sent_again_by_the_real_client(tmp_path: Path) -> None:
+    house = House(tmp_path, Script().otherwise("Yes."))
+    house.write("src/x.py", "a = 1\nb = 2\n")
+    house.write("ü.md", "words")
+    (house.project / "pic.png").write_bytes(base64.b64decode(PIXEL))
+    house.say("hello", "@src/x.py", "@src/", "one", "@ü.md @src/x.py#L2", "@pic.png", "end")
+    house.check()
+    data = house.path.read_bytes()
+    (answer,) = resume_all(NEWEST, [Job(data)])
+    assert sent(answer) == predicted(data, NEWEST)
+    assert reminders(house.work.talk.messages()) <= reminders(answer.messages or [])
+    assert PIXEL in json.dumps(answer.messages)
+
+
 def ours(house: House) -> list[str]:
     """Return what the engine would send, but for reminders that the next prompt takes in."""
     said = notation(house.work.talk.messages())
     return said[:-1] if said[-1] == "u:" else said
+
+
+def blocks(content: Any) -> list[dict[str, Any]]:
+    return content if isinstance(content, list) else [{"type": "text", "text": content}]
 
 
 def reminders(messages: list[dict[str, Any]]) -> set[str]:
@@ -136,7 +170,6 @@ def reminders(messages: list[dict[str, Any]]) -> set[str]:
     return {
         str(block["text"]).strip()
         for message in messages
-        if isinstance(message["content"], list)
-        for block in message["content"]
+        for block in blocks(message["content"])
         if str(block.get("text", "")).startswith("<system-reminder>")
     }

@@ -282,9 +282,10 @@ class House:
             for report in check_files(found, problems=problems)
             for file in report.files
             for each in file.findings
-            if each.severity != "info"
+            # Records have every field that they should; other remarks are on what was asked for.
+            if each.severity != "info" or each.id.startswith("fields.")
         ]
-        assert (bad, problems) == ([], [])
+        assert (bad, problems) == ([], []), (bad, problems)
         for path in self.home.rglob("*"):
             assert not path.is_file() or KEY.encode() not in path.read_bytes()
 

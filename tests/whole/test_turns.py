@@ -282,11 +282,14 @@ def test_a_hook_keeps_a_prompt_out(tmp_path: Path) -> None:
     house.proves()
 
 
-def test_a_hook_that_keeps_the_only_prompt_out_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_session_goes_on_behind_a_first_prompt_that_was_kept_out(tmp_path: Path) -> None:
     house = House(tmp_path, Script().otherwise("Yes."))
     hook(house, "UserPromptSubmit", "exit 2")
     code, lines = house.headless("a secret")
     assert (code, lines[-1]["type"]) == (1, "result")
+    house.settings()
+    house.say("hello")
+    assert "secret" not in str(house.sent[-1]["messages"])
     house.proves()
 
 

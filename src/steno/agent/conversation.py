@@ -106,8 +106,11 @@ class Conversation:
         self.prompt(BROKEN_OFF[calls])
         self.last_prompt = said
 
-    def response(self, response: Response) -> tuple[str, ...]:
-        """Take down what the model said, a line per block; nothing when it said nothing."""
+    def response(self, response: Response, **asked: str) -> tuple[str, ...]:
+        """Take down what the model said, a line per block; nothing when it said nothing.
+
+        `asked` says how it was asked for: `requestedModel`, `effort`.
+        """
         blocks = response.blocks
         if not blocks:
             return ()
@@ -119,6 +122,7 @@ class Conversation:
             stop_sequence=response.stop_sequence,
             usage=response.usage,
             request_id=response.request_id,
+            **{"requestedModel": response.model, **asked},
         )
         uuids = self.recorder.write(*records)
         self._say("assistant", blocks)
@@ -128,18 +132,28 @@ class Conversation:
                 self._open[str(block.get("id"))] = block
         return uuids
 
-    def keep(self, kept: Iterable[Kept]) -> None:
+    def keep(self, kept: Iterable[Kept]) -> tuple[str, ...]:
         """Take down what was done around the conversation, and let the model read what is for it."""
         compose = self.recorder.compose
+        uuids: tuple[str, ...] = ()
         for each in kept:
             if each.subtype:
-                self.recorder.write(compose.note(each.subtype, **each.body))
+                uuids += self.recorder.write(compose.note(each.subtype, **each.body))
                 continue
-            words = reminder(each.words) if each.words else ""
-            record = compose.attachment(each.body, words=words, role=each.role, beside=each.beside)
-            self.recorder.write(record)
-            if words:
-                self._say("user", [text_block(words)], kind="reminder")
+            words = tuple(map(reminder, each.parts or filter(None, (each.words,))))
+            # A picture stands in the attachment: clients make of it what they say themselves.
+            rendered = () if each.image is not None else words
+            role = "user" if each.parts else each.role
+            record = compose.attachment(each.body, *rendered, role=role, beside=each.beside)
+            uuids += self.recorder.write(record)
+            blocks = [*map(text_block, words), *filter(None, (each.image,))]
+            for block in blocks:
+                self._say("user", [block], kind="reminder")
+        return uuids
+
+    def has_room_for(self, image: Block) -> bool:
+        """Whether the API takes one more image beside those shown before."""
+        return self._with_room_for([image]) == [image]
 
     def local(self, words: str, **fields: Any) -> None:
         """Take down what a command that the model has no part in has printed."""
@@ -172,11 +186,12 @@ class Conversation:
             self.recorder.compose.result(call, outcome.content, is_error=outcome.is_error)
         )
 
-    def failure(self, words: str, *, status: int = 0) -> None:
+    def failure(self, words: str, *, status: int = 0) -> str:
         """Take down that no answer came; it is not sent."""
-        self.recorder.write(self.recorder.compose.failure(words, status=status))
+        (uuid,) = self.recorder.write(self.recorder.compose.failure(words, status=status))
         # But it has a place: reminders go no further up than it.
         self._spoken.fail(words)
+        return uuid
 
     def compact(self, summary: str, tail: Tail, *, trigger: str, tokens: int) -> None:
         """Let a summary stand for everything before, but for the tail, which is said again."""

@@ -1,6 +1,6 @@
 """What an agent does, as values: for the recorder, the console, headless output and tests."""
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -14,13 +14,18 @@ __all__ = [
     "Compacted",
     "Ended",
     "Event",
+    "Failed",
     "Grew",
     "Interrupted",
+    "KeptOut",
+    "Landed",
+    "Launched",
     "Noticed",
     "Prompted",
     "Reason",
     "Refused",
     "Retrying",
+    "Streamed",
     "ToolEnded",
     "ToolGrew",
     "ToolStarted",
@@ -41,6 +46,14 @@ class Prompted(msgspec.Struct, frozen=True):
     uuid: str
 
 
+class KeptOut(msgspec.Struct, frozen=True):
+    """A hook kept a prompt from being answered, which is recorded."""
+
+    body: dict[str, Any]
+    """The note of it: what is said, and how it ended."""
+    uuid: str
+
+
 class Asked(msgspec.Struct, frozen=True):
     """A request goes out."""
 
@@ -54,6 +67,12 @@ class Grew(msgspec.Struct, frozen=True):
     kind: Literal["text", "thinking", "input"]
     text: str
     index: int
+
+
+class Streamed(msgspec.Struct, frozen=True):
+    """An event of the API as it came, where the model passes them on."""
+
+    event: dict[str, Any]
 
 
 class Retrying(msgspec.Struct, frozen=True):
@@ -70,6 +89,14 @@ class Answered(msgspec.Struct, frozen=True):
 
     response: Response
     uuids: tuple[str, ...]
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """No answer came, and what stands in its place is recorded."""
+
+    words: str
+    error: ApiError
+    uuid: str
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -149,6 +176,33 @@ class Ended(msgspec.Struct, frozen=True):
     """Of each model: its tokens, and under `cost` its micro-dollars, sub-agents' among them."""
 
 
+class Launched(msgspec.Struct, frozen=True, kw_only=True):
+    """A sub-agent begins to work."""
+
+    call: str
+    """The call that it works for."""
+    agent_id: str
+    kind: str
+    description: str
+    prompt: str
+    background: bool
+    depth: int
+
+
+class Landed(msgspec.Struct, frozen=True, kw_only=True):
+    """A sub-agent is done: what it says, and what it took."""
+
+    call: str
+    agent_id: str
+    status: str
+    text: str
+    tokens: int
+    tool_uses: int
+    seconds: float
+    path: str
+    """Its file."""
+
+
 class Within(msgspec.Struct, frozen=True):
     """Something a sub-agent did."""
 
@@ -159,10 +213,13 @@ class Within(msgspec.Struct, frozen=True):
 
 Event: TypeAlias = (
     Prompted
+    | KeptOut
     | Asked
     | Grew
+    | Streamed
     | Retrying
     | Answered
+    | Failed
     | Refused
     | ToolStarted
     | ToolGrew
@@ -172,5 +229,7 @@ Event: TypeAlias = (
     | Noticed
     | Interrupted
     | Ended
+    | Launched
+    | Landed
     | Within
 )

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from steno.guard.decision import Verdict
-from steno.model.wire import ApiError
+from steno.model.wire import ApiError, Block
 
 __all__ = ["Bounds", "Gate", "Gates", "Kept", "failure_name", "is_too_long", "open_gates"]
 
@@ -33,6 +33,10 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     """The attachment, or the fields of a note."""
     words: str = ""
     """What the model reads in its place; nothing for nothing."""
+    parts: tuple[str, ...] = ()
+    """The same where it has several parts, which are the user's."""
+    image: Block | None = None
+    """A picture that the model sees behind them."""
     role: str = "system"
     """Whose words they are, to clients that tell."""
     subtype: str = ""

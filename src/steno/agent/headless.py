@@ -8,8 +8,9 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
 
-from steno.agent import events
+from steno.agent import events, stream_lines
 from steno.agent.events import Event, Reason
+from steno.agent.meter import tokens_of
 
 __all__ = ["EXIT_CODES", "Output", "Printer"]
 
@@ -42,6 +43,14 @@ _ENDINGS: Final[dict[Reason, str]] = {
     "max_time": "it was not done in the time there was",
 }
 """What is said to people where the answer does not say it."""
+_TERMINAL: Final[dict[Reason, str]] = {
+    "done": "completed",
+    "empty": "completed",
+    "max_turns": "max_turns",
+    "max_budget": "budget_exhausted",
+}
+"""Why a turn was the last thing that happened, where others have a name for it."""
+_SHAPELESS: Final = "the model gave no answer in the shape that was asked for"
 _MICRO: Final = 1_000_000
 
 
@@ -70,20 +79,24 @@ class Printer:
         """Whether commands were confined: who gets one object only, is told there."""
         self._parent: str | None = None
         """The call that a sub-agent works for, while it is heard."""
+        self._tasks: dict[str, _Task] = {}
+        """What sub-agents work on, by the call."""
+        self._message = ""
+        """The answer that comes in."""
+        self._stop_reason: str | None = None
+        self._failed: events.Failed | None = None
+        self._results = 0
 
     def begin(self, facts: dict[str, Any], session_id: str = "") -> None:
         """Say what a session begins with: its tools, its model, its folder."""
         self._sandbox = facts.get("sandbox")
         self._session = session_id or self._session
         if self._output == "stream-json":
-            self._line({"type": "system", "subtype": "init", **facts})
+            self._line(stream_lines.init_line(facts))
 
     def take(self, event: Event) -> None:
         """Take one event."""
         match event:
-            case events.Refused(call, _):
-                given = {"tool_name": call.get("name"), "tool_use_id": call.get("id")}
-                self._refused.append({**given, "tool_input": call.get("input")})
             case events.Within(call, inner):
                 outer, self._parent = self._parent, call
                 self.take(inner)
@@ -92,56 +105,93 @@ class Printer:
                 self._warn(words)
             case events.Retrying(attempt, of, delay, error):
                 self._warn(f"{error}; try {attempt} of {of} in {delay:.1f} s")
-            case _ if self._output == "stream-json":
-                self._stream(event)
             case _:
-                pass
+                self._note(event)
+                if self._output == "stream-json":
+                    self._stream(event)
 
     def structured(self, value: Any) -> None:
         """Take the answer in the shape that was asked for; None where there is none."""
         self._structured = value
         self._shapeless = value is None
 
-    def _stream(self, event: Event) -> None:
+    def _note(self, event: Event) -> None:
+        """Remember what the end has to tell."""
         match event:
-            case events.Answered(response, uuids):
-                for block, name in zip(response.blocks, uuids, strict=False):
-                    message = {
-                        "model": response.model,
-                        "id": response.id,
-                        "type": "message",
-                        "role": "assistant",
-                        "content": [block],
-                        "stop_reason": response.stop_reason,
-                        "stop_sequence": response.stop_sequence,
-                        "usage": response.usage,
-                    }
-                    self._said("assistant", message, name)
-            case events.ToolEnded(call, outcome, _, name):
-                block: dict[str, Any] = {
-                    "tool_use_id": call.get("id"),
-                    "type": "tool_result",
-                    "content": outcome.content,
-                }
-                if outcome.is_error:
-                    block["is_error"] = True
-                message = {"role": "user", "content": [block]}
-                self._said("user", message, name, tool_use_result=outcome.detail)
-            case events.Compacted(trigger, before, _, _):
-                facts = {"trigger": trigger, "pre_tokens": before}
-                boundary = {"type": "system", "subtype": "compact_boundary"}
-                self._line({**boundary, "compact_metadata": facts})
-            case events.Grew() if self._partial:
-                self._line({"type": "stream_event", "event": _delta(event)})
+            case events.Refused(call, _):
+                given = {"tool_name": call.get("name"), "tool_use_id": call.get("id")}
+                self._refused.append({**given, "tool_input": call.get("input")})
+            case events.Prompted() if self._parent is None:
+                self._stop_reason = self._failed = None
+            case events.Answered(response, _) if self._parent is None:
+                self._stop_reason = response.stop_reason
+            case events.Failed() if self._parent is None:
+                self._stop_reason, self._failed = "stop_sequence", event
             case _:
                 pass
 
-    def _said(self, kind: str, message: dict[str, Any], name: str, **extra: Any) -> None:
-        said = {"type": kind, "message": message, "parent_tool_use_id": self._parent, **extra}
-        self._line(said, name)
+    # A line per event
+
+    def _stream(self, event: Event) -> None:
+        match event:
+            case events.Answered(response, uuids):
+                lines = stream_lines.answer_lines(response)
+                for line, name in zip(lines, uuids, strict=False):
+                    self._said(line, name)
+            case events.Failed(_, _, name):
+                self._said(stream_lines.failed_line(event), name)
+            case events.ToolEnded(call, _, _, name):
+                refused = any(each["tool_use_id"] == call.get("id") for each in self._refused)
+                self._said(stream_lines.result_line(event, refused=refused), name)
+            case events.Refused():
+                self._line(stream_lines.denied_line(event))
+            case events.KeptOut(_, name):
+                self._line(stream_lines.kept_out_line(event), name)
+            case events.Compacted():
+                self._line(stream_lines.compacted_line(event))
+            case events.Asked() | events.Streamed() if self._partial and self._parent is None:
+                self._stream_part(event)
+            case _:
+                self._stream_task(event)
+
+    def _stream_part(self, event: events.Asked | events.Streamed) -> None:
+        """Tell of an answer while it comes in; those of sub-agents are told when they are whole."""
+        if isinstance(event, events.Asked):
+            self._line(stream_lines.status_line())
+            return
+        if event.event.get("type") == "message_start":
+            self._message = str(event.event["message"].get("id", ""))
+        self._line(stream_lines.partial_line(event.event, self._message))
+
+    def _stream_task(self, event: Event) -> None:
+        task = self._tasks.get(self._parent or "")
+        match event:
+            case events.Launched():
+                self._tasks[event.call] = _Task(event)
+                self._line(stream_lines.launched_line(event))
+            case events.Landed():
+                self._line(stream_lines.task_line(event))
+            case events.Prompted(words, name) if task is not None:
+                self._said(stream_lines.prompt_line(words), name)
+            case _:
+                pass
+
+    def _said(self, line: dict[str, Any], name: str) -> None:
+        """Print what somebody said: the model, the user, or a tool."""
+        task = self._tasks.get(self._parent or "")
+        line["parent_tool_use_id"] = self._parent
+        if task is not None:
+            line.pop("tool_use_result", None)
+            line |= task.facts()
+        self._line(line, name)
+        if task is not None:
+            for progress in task.progress(line):
+                self._line(progress)
 
     def _line(self, fields: dict[str, Any], name: str = "") -> None:
         self._write({**fields, "session_id": self._session, "uuid": name or str(uuid.uuid4())})
+
+    # The end
 
     def fail(self, ended: events.Ended) -> None:
         """Take the end of everything; to people it is told as any other error is."""
@@ -153,16 +203,28 @@ class Printer:
 
         Returns the exit code that goes with it.
         """
-        code, subtype = EXIT_CODES[ended.reason], _SUBTYPES[ended.reason]
-        if self._shapeless and not code:
-            code, subtype = 1, "error_max_structured_output_retries"
-            self._warn("the model gave no answer in the shape that was asked for")
+        code = EXIT_CODES[ended.reason]
+        shapeless = self._shapeless and not code
+        if shapeless:
+            code = 1
+            self._warn(_SHAPELESS)
         if self._output == "text":
             if ended.text:
                 self._write(ended.text)
             if ended.reason in _ENDINGS:
                 self._warn(_ENDINGS[ended.reason])
             return code
+        self._line(self._result(ended, code, shapeless=shapeless))
+        self._results += 1
+        return code
+
+    def _result(self, ended: events.Ended, code: int, *, shapeless: bool) -> dict[str, Any]:
+        subtype = "error_max_structured_output_retries" if shapeless else _SUBTYPES[ended.reason]
+        failed = self._failed if ended.reason == "error" else None
+        terminal = _TERMINAL.get(ended.reason, "")
+        if failed is not None or self._stop_reason == "refusal":
+            # What the API says in place of an answer is told as one.
+            subtype, terminal = "success", "api_error"
         result: dict[str, Any] = {
             "type": "result",
             "subtype": subtype,
@@ -170,32 +232,54 @@ class Printer:
             "duration_ms": round(ended.seconds * 1000),
             "duration_api_ms": round(ended.asking * 1000),
             "num_turns": ended.requests,
-            "result": ended.text,
+            "stop_reason": self._stop_reason,
             "total_cost_usd": ended.cost / _MICRO,
             "usage": ended.usage,
-            "modelUsage": {name: _by_model(each) for name, each in ended.models.items()},
+            "modelUsage": stream_lines.by_model(ended.models),
             "permission_denials": self._refused,
+            "fast_mode_state": "off",
+            "queued_turn_count": 0,
+            "result_index": self._results,
         }
+        if terminal:
+            result["terminal_reason"] = terminal
+        if subtype == "success":
+            result["result"] = ended.text
+            result["api_error_status"] = failed.error.status or None if failed else None
+        else:
+            told = _SHAPELESS if shapeless else ended.text or _ENDINGS.get(ended.reason, "")
+            result["errors"] = [told]
         if self._sandbox is not None and self._output == "json":
             result["sandbox"] = self._sandbox
         if self._structured is not None:
             result["structured_output"] = self._structured
-        self._line(result)
-        return code
+        return result
 
 
-def _by_model(counted: dict[str, int]) -> dict[str, Any]:
-    return {
-        "inputTokens": counted["input_tokens"],
-        "outputTokens": counted["output_tokens"],
-        "cacheReadInputTokens": counted["cache_read_input_tokens"],
-        "cacheCreationInputTokens": counted["cache_creation_input_tokens"],
-        "costUSD": counted["cost"] / _MICRO,
-    }
+class _Task:
+    """What a sub-agent works on, and what it took so far."""
 
+    def __init__(self, launched: events.Launched) -> None:
+        self._launched = launched
+        self._tool_uses = 0
+        self._tokens = 0
 
-def _delta(event: events.Grew) -> dict[str, Any]:
-    kinds = {"text": "text_delta", "thinking": "thinking_delta", "input": "input_json_delta"}
-    names = {"text": "text", "thinking": "thinking", "input": "partial_json"}
-    delta = {"type": kinds[event.kind], names[event.kind]: event.text}
-    return {"type": "content_block_delta", "index": event.index, "delta": delta}
+    def facts(self) -> dict[str, Any]:
+        """Return what stands on every line of it."""
+        launched = self._launched
+        return {
+            "agent_id": launched.agent_id,
+            "subagent_type": launched.kind,
+            "task_description": launched.description,
+        }
+
+    def progress(self, line: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the lines that tell of calls in an answer of the sub-agent's."""
+        message = line["message"]
+        if line["type"] != "assistant" or message["content"][0].get("type") != "tool_use":
+            return []
+        self._tool_uses += 1
+        self._tokens = tokens_of(message["usage"])
+        usage = {"total_tokens": self._tokens, "tool_uses": self._tool_uses}
+        tool = str(message["content"][0].get("name"))
+        return [stream_lines.progress_line(self._launched, tool, usage)]

@@ -60,6 +60,8 @@ class Hearing:
                 self._blocks[index] = block
                 if bad_input is not None:
                     self.bad_inputs[str(block.get("id"))] = bad_input
+            case streamed.Verbatim(told):
+                self._emit(events.Streamed(told))
             case streamed.Retrying(attempt, of, delay, error):
                 self._retried(event)
                 self._emit(events.Retrying(attempt, of, delay, error))
@@ -92,4 +94,5 @@ def retry_fields(event: streamed.Retrying) -> dict[str, Any]:
         "retryInMs": round(event.delay * 1000),
         "retryAttempt": event.attempt,
         "maxRetries": event.of,
+        "source": "request_retry",
     }

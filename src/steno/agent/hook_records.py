@@ -28,6 +28,7 @@ RECORDED: Final = frozenset(
     }
 )
 """The events whose hooks leave records."""
+_AT_PROMPT: Final = frozenset({"UserPromptSubmit", "UserPromptExpansion"})
 _FEEDBACK: Final = "Stop hook feedback:\n{}"
 
 
@@ -57,6 +58,8 @@ def _kept(event: str, facts: dict[str, Any], verdict: Verdict) -> tuple[Kept, ..
         return ()
     if event == "PermissionRequest":
         return _decided(facts, verdict)
+    if event in _AT_PROMPT and (verdict.blocked or verdict.stops):
+        return (_kept_out(event, str(facts.get("prompt", "")), verdict),)
     call = str(facts.get("tool_use_id") or "")
     about = call or new_id()
     kept = [
@@ -77,6 +80,28 @@ def _decided(facts: dict[str, Any], verdict: Verdict) -> tuple[Kept, ...]:
     place = {"toolUseID": call, "hookEvent": "PermissionRequest"}
     body = {"type": "hook_permission_decision", "decision": verdict.decision, **place}
     return (Kept(body=body, beside=call),)
+
+
+def _kept_out(event: str, prompt: str, verdict: Verdict) -> Kept:
+    """Return what is kept of a prompt that is not answered, and why."""
+    if verdict.stops:
+        ending, reason = "stopped_by_hook", verdict.stop_reason
+        words = f"Operation stopped by hook{reason and f': {reason}'}"
+    else:
+        first = next(ran for ran in verdict.ran if ran.refusal)
+        ending, reason = "blocked_by_hook", first.refusal
+        told = f"[{first.command}]: {first.stderr}" if first.status == "blocked" else reason
+        words = f"{event} operation blocked by hook:\n{told}\n\nOriginal prompt: {prompt}"
+    body: dict[str, Any] = {
+        "content": words,
+        "isMeta": False,
+        "level": "warning",
+        "preventContinuation": True,
+    }
+    if event == "UserPromptSubmit":
+        why = {"kind": ending, **({"reason": reason} if reason else {})}
+        body["promptSubmitEnding"] = {"ending": why, "promptKept": verdict.stops}
+    return Kept(body=body, subtype="informational")
 
 
 def _one(ran: Ran, body: dict[str, Any], call: str) -> Kept:

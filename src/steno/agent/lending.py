@@ -111,6 +111,7 @@ def opened_skills(around: Around, lending: Lending) -> list[Companion]:
         Companion(
             text=each.text,
             fields={"sourceToolUseID": each.call},
+            mentions=each.mentions,
             kept=(permissions(each.allowed_tools),),
         )
         for each in opened

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from steno.agent import events
+from steno.agent.admission import accompany, admit
 from steno.agent.branch import git_branch
 from steno.agent.calls import Caller, grouped
 from steno.agent.conversation import Conversation
@@ -21,7 +22,7 @@ from steno.agent.gates import Bounds, Gate, Kept, failure_name, is_too_long
 from steno.agent.hearing import Hearing, retry_fields
 from steno.agent.meter import Meter
 from steno.agent.models import bare_model
-from steno.agent.said import Companion, Prompt, Said
+from steno.agent.said import Prompt, Said
 from steno.agent.sayable import sayable_response
 from steno.agent.sizes import text_of
 from steno.agent.thinking import may_think
@@ -74,6 +75,10 @@ class Agent:
         """What the session keeps before the next prompt."""
         self.waits: Callable[[float | None], Awaitable[None]] | None = None
         """Waits, so many seconds at most, until somebody in the background has something to say."""
+        self.piped = ""
+        """What stands behind the user's words in a prompt but is not theirs."""
+        self.kinds: tuple[str, ...] = ()
+        """The kinds of sub-agents that can be named."""
         self.inbox: list[tuple[str, bool]] = []
         """What is to be said at the next chance: (words, whether nobody said them)."""
         self._working: asyncio.Task[Any] | None = None
@@ -118,8 +123,9 @@ class Agent:
                 raise
             reason, text = "interrupted", ""
         except ApiError as error:
-            reason, text = "error", str(error)
-            self.talk.failure(f"API Error: {error}", status=error.status)
+            reason, text = "error", f"API Error: {error}"
+            uuid = self.talk.failure(text, status=error.status)
+            self.emit(events.Failed(text, error, uuid))
             facts = {"error": failure_name(error), "last_assistant_message": text}
             await self.caller.gates("StopFailure", facts)
         finally:
@@ -154,7 +160,7 @@ class Agent:
         if callable(prompt):
             prompt = await prompt()
         said = prompt if isinstance(prompt, Said) else Said(content=prompt)
-        refusal = await self._admit(said)
+        refusal = await admit(self, said)
         if refusal:
             return "refused", refusal
         held = _Held()
@@ -164,32 +170,6 @@ class Agent:
             if reason is not None:
                 return reason, text_of(response.blocks)
         return reached, ""
-
-    async def _admit(self, said: Said) -> str:
-        """Let a prompt in; return why not, if it is kept out."""
-        if said.refusal:
-            return said.refusal
-        typed = said.typed or text_of(said.content)
-        gate = await self.caller.gates(*self.bounds.beginning(typed))
-        self._tell(gate)
-        if gate.blocked or gate.ends:
-            return gate.reason or "A hook kept the prompt out."
-        ahead, self.ahead[:] = list(self.ahead), []
-        self.talk.keep(ahead)
-        uuid = self.talk.prompt(said.content, typed=typed)
-        await self.caller.keeping.begin(uuid)
-        self.emit(events.Prompted(typed, uuid))
-        if said.companion is not None:
-            self._accompany(said.companion)
-        self.talk.keep((*said.kept, *gate.kept))
-        for words in gate.context:
-            self.talk.prompt(words, meta=True)
-        return ""
-
-    def _accompany(self, companion: Companion) -> None:
-        fields: dict[str, Any] = {"turnCompanion": True, **companion.fields}
-        self.talk.prompt(companion.content, meta=True, **fields)
-        self.talk.keep(companion.kept)
 
     async def _goes_on(self, response: Response, held: "_Held") -> Reason | None:
         """Do what a response asks for; return why the turn is over, if it is."""
@@ -211,7 +191,7 @@ class Agent:
             return None
         answer = text_of(response.blocks)
         gate = await self.caller.gates(*self.bounds.ending(answer, again=held.stops > 0))
-        self._tell(gate)
+        self.tell(gate)
         holds = gate.blocked and not gate.ends and held.stops < _NUDGES
         self.talk.keep(each for each in gate.kept if not each.subtype)
         if holds:
@@ -232,7 +212,8 @@ class Agent:
                 self.emit(events.Prompted(words, uuid))
         return bool(waiting)
 
-    def _tell(self, gate: Gate) -> None:
+    def tell(self, gate: Gate) -> None:
+        """Tell the user what those who stepped in have to say."""
         for words in gate.words:
             self.emit(events.Noticed(words))
 
@@ -252,6 +233,12 @@ class Agent:
             thinking=self._thinking(),
             output_config={"effort": course.effort} if course.effort else None,
         )
+
+    def _asked(self) -> dict[str, str]:
+        """Return how answers are asked for, as their records tell it."""
+        effort = self.course.effort
+        told = {"effort": effort, "perTurnEffort": effort} if effort else {}
+        return {"requestedModel": bare_model(self.course.model), **told}
 
     def force(self, tool: str) -> None:
         """Let the next answer be a call of that tool, whatever else the model would like."""
@@ -298,7 +285,7 @@ class Agent:
         if request.thinking is not None:
             self._thought.update(str(each["id"]) for each in _calls(response))
         self.meter.add(response.model, response.usage)
-        uuids = self.talk.response(response)
+        uuids = self.talk.response(response, **self._asked())
         self.emit(events.Answered(response, uuids))
         return response
 
@@ -323,11 +310,11 @@ class Agent:
                 ends = ends or gate.ends
                 batch.append(_told(call, outcome))
         gate = await self.caller.gates("PostToolBatch", {"tool_calls": batch})
-        self._tell(gate)
+        self.tell(gate)
         self.talk.keep(gate.kept)
         ends = ends or gate.ends or gate.blocked
         for companion in self.caller.said():
-            self._accompany(companion)
+            await accompany(self, companion)
         for words in context:
             self.talk.prompt(words, meta=True)
         return ends
@@ -360,13 +347,13 @@ class Agent:
         uuid = self.talk.result(name, outcome, **self.caller.beside(name))
         self.talk.keep(each for each in gate.kept if not each.beside)
         self.emit(events.ToolEnded(call, outcome, seconds, uuid))
-        self._tell(gate)
+        self.tell(gate)
 
     def _break_off(self) -> None:
         """Leave the conversation so that it can go on: what was said stays, calls get a result."""
         hearing, self._hearing = self._hearing, None
         if hearing is not None:
-            self.talk.response(sayable_response(hearing.kept()))
+            self.talk.response(sayable_response(hearing.kept()), **self._asked())
         waiting = self.talk.open_calls
         for call in waiting:
             self.talk.result(str(call["id"]), Outcome(_NOT_DONE, is_error=True))

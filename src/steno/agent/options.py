@@ -19,6 +19,8 @@ class Options(msgspec.Struct, kw_only=True):
     cwd: str
     config: str
     env: Mapping[str, str]
+    key_source: str = "none"
+    """The variable that the key of the API is from; `none` for a token."""
     trusted: bool = False
     """Whether the project's own files may have an effect."""
     model: str = ""
@@ -28,6 +30,8 @@ class Options(msgspec.Struct, kw_only=True):
     tools: tuple[str, ...] | None = None
     """The only tools there are; None for all."""
     folders: tuple[str, ...] = ()
+    piped: str = ""
+    """What was piped in, and stands at the end of the prompt."""
     system: str = ""
     """Another system prompt."""
     more_system: str = ""

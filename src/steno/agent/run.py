@@ -147,7 +147,7 @@ class _Run:
         started.agent.waits = started.agents.wait
         await started.servers.settle(0 if not options.mcp_config else 5.0)
         await started.open()
-        self.printer.begin(_facts(started), work.id)
+        self.printer.begin(_facts(started, options), work.id)
         return started
 
     async def work_through(self, work: Work, prompts: AsyncIterator[str | list[Block]]) -> None:
@@ -200,11 +200,14 @@ class _Run:
         self.codes.append(self.printer.end(ended))
 
 
-def _facts(started: Started) -> dict[str, Any]:
+def _facts(started: Started, options: Options) -> dict[str, Any]:
     """Return what a session begins with."""
     agent, confined = started.agent, started.confined
     return {
         "cwd": agent.caller.around.cwd,
+        "original_cwd": options.cwd,
+        "additional_directories": list(options.folders),
+        "apiKeySource": options.key_source,
         "tools": [tool.spec.name for tool in agent.caller.tools],
         "mcp_servers": [
             {"name": each.name, "status": each.status} for each in started.servers.states()

@@ -17,6 +17,8 @@ class Companion(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     fields: dict[str, Any] = {}
     """Further fields of its record."""
+    mentions: tuple[str, ...] = ()
+    """The files it names."""
     kept: tuple[Kept, ...] = ()
     """What the session keeps behind it."""
 

@@ -140,7 +140,8 @@ class Slash:
         }
         gate = await agent.caller.gates("UserPromptExpansion", facts)
         if gate.blocked or gate.ends:
-            return Said(content=typed, refusal=gate.reason or "A hook kept the command out.")
+            refusal = gate.reason or "A hook kept the command out."
+            return Said(content=typed, refusal=refusal, kept=gate.kept)
         self._lending.lend(found.allowed_tools, found.model)
         filled = await self._filled(found, arguments)
         if filled is None:
@@ -148,7 +149,7 @@ class Slash:
         return Said(
             content=invocation(found.name, arguments),
             typed=typed,
-            companion=Companion(text=filled.text),
+            companion=Companion(text=filled.text, mentions=filled.mentions),
             kept=(permissions(found.allowed_tools), *gate.kept),
         )
 

@@ -146,17 +146,21 @@ def _marked(message: Message) -> Message:
     return {**message, "content": [*blocks[:-1], marked]}
 
 
+def _as_said(block: Block) -> Block:
+    """Return a part of a message without the newline that it got when it was joined."""
+    return text_block(str(block["text"]).rstrip("\n")) if "text" in block else block
+
+
 def _taken_apart(blocks: list[Block]) -> list[Entry]:
     """Return a message of the user's as it was before its parts were joined, reminders first."""
     reminders = 0
     opening, closing = _REMINDER_ENDS
     for block in blocks:
         text = str(block.get("text", ""))
-        if not (text.startswith(opening) and text.rstrip("\n").endswith(closing.strip())):
+        is_picture = reminders and block.get("type") == "image"
+        is_one = text.startswith(opening) and text.rstrip("\n").endswith(closing.strip())
+        if not is_one and not is_picture:
             break
         reminders += 1
-    said = [
-        Entry("user", [text_block(str(block["text"]).rstrip("\n"))], kind="reminder")
-        for block in blocks[:reminders]
-    ]
+    said = [Entry("user", [_as_said(block)], kind="reminder") for block in blocks[:reminders]]
     return [*said, Entry("user", blocks[reminders:])] if blocks[reminders:] else said

@@ -153,6 +153,8 @@ class _Making:
         agent, lending = self._agent(work.talk, tools, around, self._system(), self._model())
         agent.caller.keeping = self.points
         agent.meter.context = work.context
+        agent.piped = self.options.piped
+        agent.kinds = tuple(agents.kinds)
         around.notify = lambda words: agent.inbox.append((words, True))
         agent.fit = compactor = self._compactor()
         for words in (*self.notes, *self.guard.rules.problems):

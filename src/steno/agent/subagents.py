@@ -112,8 +112,10 @@ class AgentTool:
         task = _Task(agent, agent_id, kind, given, call)
         self._write_meta(task)
         agent.caller.emit = lambda event: self._pass_on(task, event)
-        if not given.get("run_in_background", self._kinds[kind].background):
-            return await task.work()
+        background = bool(given.get("run_in_background", self._kinds[kind].background))
+        self._emit(task.begun(background=background, depth=self._depth + 1))
+        if not background:
+            return await self._done(task)
         work = asyncio.create_task(self._in_background(task, around))
         self._running.add(work)
         work.add_done_callback(self._running.discard)
@@ -130,8 +132,13 @@ class AgentTool:
             work.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def _in_background(self, task: "_Task", around: Around) -> None:
+    async def _done(self, task: "_Task") -> Outcome:
         outcome = await task.work()
+        self._emit(task.ended(outcome))
+        return outcome
+
+    async def _in_background(self, task: "_Task", around: Around) -> None:
+        outcome = await self._done(task)
         said = outcome.content if isinstance(outcome.content, str) else _words(outcome.content)
         around.notify(
             f"<task-notification>\nAgent {task.agent_id} ({task.description}) is done.\n{said}\n"
@@ -200,6 +207,32 @@ class _Task:
                 await tool.close()
         await shells.close(self.agent.caller.around)
         self.agent.talk.recorder.close()
+
+    def begun(self, *, background: bool, depth: int) -> events.Launched:
+        """Return that it begins."""
+        return events.Launched(
+            call=self.call,
+            agent_id=self.agent_id,
+            kind=self.kind,
+            description=self.description,
+            prompt=self.prompt,
+            background=background,
+            depth=depth,
+        )
+
+    def ended(self, outcome: Outcome) -> events.Landed:
+        """Return what came of it."""
+        detail = outcome.detail
+        return events.Landed(
+            call=self.call,
+            agent_id=self.agent_id,
+            status="completed" if detail["status"] == "completed" else "failed",
+            text=_words(detail["content"]),
+            tokens=detail["totalTokens"],
+            tool_uses=detail["totalToolUseCount"],
+            seconds=detail["totalDurationMs"] / 1000,
+            path=self.agent.talk.recorder.path,
+        )
 
     def launched(self) -> Outcome:
         """Return what the caller reads while it works."""

@@ -90,6 +90,7 @@ class Asked(msgspec.Struct):
 @click.option(
     "--include-partial-messages", "partial", is_flag=True, help="Events as text comes in."
 )
+@click.option("--verbose", is_flag=True, expose_value=False, help="Nothing: it is always so.")
 @click.option("--json-schema", metavar="SCHEMA", default="", help="The shape of the answer.")
 @click.option("-c", "--continue", "go_on", is_flag=True, help="Go on with the newest session here.")
 @click.option("-r", "--resume", metavar="SESSION", default="", help="Go on with a session.")
@@ -200,12 +201,15 @@ def _run(asked: Asked) -> int:
         _put_back(asked)
         if not asked.words:
             return 0
-    prompt = _prompt(asked) if asked.input_format == "text" else ""
+    piped = _piped() if asked.input_format == "text" else ""
+    prompt = _prompt(asked.words, piped) if asked.input_format == "text" else ""
     endpoint = Endpoint.from_environment(os.environ)
     forget(holding_keys(os.environ))
     budget = _budget(asked.budget)
     options = _options(asked)
     refuse_unreadable(options)
+    options.piped = piped
+    options.key_source = endpoint.key_source
     options.limits = Limits(requests=asked.max_turns, cost=budget)
     work = work_for(asked, options)
     printer = Printer(asked.output_format, work.id, _write, partial=asked.partial, warn=_warn)
@@ -213,7 +217,7 @@ def _run(asked: Asked) -> int:
     betas = betas_for(asked.thinking, asked.effort, os.environ, asked.model)
 
     async def together() -> int:
-        async with Api(endpoint, betas=betas) as api:
+        async with Api(endpoint, betas=betas, verbatim=asked.partial) as api:
             said = _prompts(prompt, asked.input_format)
             return await run(
                 options, work, api, said, printer, price=spending(Prices()), shape=shape
@@ -330,10 +334,14 @@ def _rules(given: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(rule for rule in found if rule)
 
 
-def _prompt(asked: Asked) -> str:
+def _piped() -> str:
+    """Return what is piped in."""
+    return "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read().strip("\n")
+
+
+def _prompt(words: tuple[str, ...], piped: str) -> str:
     """Return the prompt: the words of the call, and what is piped in."""
-    piped = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
-    prompt = "\n\n".join(part for part in (" ".join(asked.words), piped.strip("\n")) if part)
+    prompt = "\n\n".join(part for part in (" ".join(words), piped) if part)
     if not prompt.strip():
         raise BadRequest("there is nothing to say", hint='steno chat -p "What is in here?"')
     return prompt

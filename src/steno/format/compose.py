@@ -15,6 +15,9 @@ __all__ = ["SYNTHETIC", "Composer", "Place"]
 
 SYNTHETIC: Final = "<synthetic>"
 """The model of what a client wrote in place of an answer."""
+_MADE_BY: Final = "model"
+_ASKED: Final = {"madeBy": _MADE_BY, "promptCacheRequested": "5m"}
+"""How every response was asked for."""
 _SUMMARY: Final = {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}
 
 
@@ -57,11 +60,15 @@ class Composer:
         self._new_uuid = new_uuid
         self._now = now
         self._calls: dict[str, str] = {}
+        self._prompt_id = ""
+        """What the prompt and everything that is said in its turn has in common."""
 
     def prompt(self, content: str | Sequence[dict[str, Any]], **extra: Any) -> dict[str, Any]:
         """Return a user's prompt: words, or blocks."""
+        if not extra.get("isMeta"):
+            self._prompt_id = self._new_uuid()
         body = content if isinstance(content, str) else list(content)
-        return self._link("user", message={"role": "user", "content": body}, **extra)
+        return self._said(message={"role": "user", "content": body}, **extra)
 
     def response(
         self,
@@ -73,10 +80,12 @@ class Composer:
         usage: dict[str, Any],
         stop_sequence: str | None = None,
         request_id: str = "",
+        **more: Any,
     ) -> list[dict[str, Any]]:
-        """Return a model's response, one record per block."""
+        """Return a model's response, one record per block; `more` are fields of each of them."""
         records: list[dict[str, Any]] = []
-        for block in blocks:
+        extra = {**({"requestId": request_id} if request_id else {}), **_ASKED, **more}
+        for index, block in enumerate(blocks):
             message = {
                 "model": model,
                 "id": message_id,
@@ -87,8 +96,8 @@ class Composer:
                 "stop_sequence": stop_sequence,
                 "usage": usage,
             }
-            extra = {"requestId": request_id} if request_id else {}
-            records.append(self._link("assistant", message=message, **extra))
+            record = self._link("assistant", message=message, apiBlockIndex=index, **extra)
+            records.append(record)
             if block.get("type") == "tool_use":
                 self._calls[str(block.get("id"))] = records[-1]["uuid"]
         return records
@@ -111,7 +120,7 @@ class Composer:
         source = self._calls.pop(call_id, None)
         if source is not None:
             extra["sourceToolAssistantUUID"] = source
-        return self._link("user", message={"role": "user", "content": [block]}, **extra)
+        return self._said(message={"role": "user", "content": [block]}, **extra)
 
     def compaction(self, summary: str, *, trigger: str, tokens: int) -> list[dict[str, Any]]:
         """Return a boundary and the summary that takes the place of everything before it."""
@@ -132,13 +141,15 @@ class Composer:
         return self._link("system", subtype=subtype, **fields)
 
     def attachment(
-        self, body: dict[str, Any], *, words: str = "", role: str = "system", beside: str = ""
+        self, body: dict[str, Any], *words: str, role: str = "system", beside: str = ""
     ) -> dict[str, Any]:
-        """Return what was done around the conversation; `words` is what the model reads of it.
+        """Return what was done around the conversation; `words` are what the model reads of it.
 
         With `beside` it hangs on that call, and nothing will hang on it.
         """
-        rendered = {"rendered": [{"content": words}], "renderedRole": role} if words else {}
+        rendered: dict[str, Any] = {"renderedRole": role} if words or role == "user" else {}
+        if words:
+            rendered = {"rendered": [{"content": each} for each in words], **rendered}
         leaf, aside = self.leaf, beside in self._calls
         if aside:
             self.leaf = self._calls[beside]
@@ -159,7 +170,8 @@ class Composer:
             "stop_sequence": "",
             "usage": {"input_tokens": 0, "output_tokens": 0},
         }
-        extra = {"apiErrorStatus": status} if status else {}
+        extra: dict[str, Any] = {"apiErrorStatus": status} if status else {}
+        extra["madeBy"] = _MADE_BY
         return self._link("assistant", message=message, isApiErrorMessage=True, **extra)
 
     def turn_end(self, last_prompt: str) -> dict[str, Any]:
@@ -182,6 +194,11 @@ class Composer:
     def rewind(self, leaf: str | None) -> None:
         """Go on from an earlier record; the next prompt starts a branch there."""
         self.leaf = leaf
+
+    def _said(self, **fields: Any) -> dict[str, Any]:
+        """Return a record of the user's side."""
+        self._prompt_id = self._prompt_id or self._new_uuid()
+        return self._link("user", promptId=self._prompt_id, **fields)
 
     def _link(self, kind: str, **fields: Any) -> dict[str, Any]:
         uuid = self._new_uuid()

@@ -23,7 +23,7 @@ from steno.model.retry import status_of
 from steno.model.sse import Sse
 from steno.model.wire import ApiError, Block, Response
 
-__all__ = ["BAD_STREAM", "Assembly", "event_of"]
+__all__ = ["BAD_STREAM", "TOLD", "Assembly", "event_of"]
 
 BAD_STREAM: Final = "bad_stream"
 """The kind of error for a stream that does not keep to the protocol."""
@@ -40,6 +40,8 @@ _KNOWN: Final = frozenset(
         "message_stop",
     }
 )
+TOLD: Final = _KNOWN - {"error"}
+"""The events of the API that an answer is made of."""
 _Default = TypeVar("_Default", str, str | None)
 _JSON: Final = msgspec.json.Decoder()
 

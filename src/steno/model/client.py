@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import msgspec
 
 from steno.format.loose import REFUSED
-from steno.model.assembly import BAD_STREAM, Assembly, event_of
+from steno.model.assembly import BAD_STREAM, TOLD, Assembly, event_of
 from steno.model.bodies import body_of, counted
 from steno.model.connection import connected, read_up_to, told
 from steno.model.endpoint import Endpoint
-from steno.model.events import Event, Retrying
+from steno.model.events import Event, Retrying, Verbatim
 from steno.model.retry import PATIENCE, Patience, pause, refused, tries
 from steno.model.sse import Reader, Sse
 from steno.model.wire import ApiError, Block, Request, Response, StreamCut
@@ -70,12 +70,15 @@ class Api:
         betas: tuple[str, ...] = (),
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         random: Callable[[], float] | None = None,
+        verbatim: bool = False,
     ) -> None:
+        """Take what to ask; with `verbatim` streams also hold the API's events as they came."""
         self.endpoint = endpoint
         self.patience = patience
         self.betas = tuple(dict.fromkeys((*betas, *endpoint.betas)))
         self._sleep = sleep
         self._random = random or _chance
+        self._verbatim = verbatim
         self._client: httpx2.AsyncClient | None = None
 
     async def __aenter__(self) -> Self:
@@ -216,7 +219,11 @@ class Api:
     def _taken(self, assembly: Assembly, sse: Sse) -> list[Event]:
         try:
             event = event_of(sse)
-            return assembly.take(event) if event is not None else []
+            if event is None:
+                return []
+            meant = assembly.take(event)
+            is_told = self._verbatim and event.get("type") in TOLD
+            return [Verbatim(event), *meant] if is_told else meant
         except ApiError as error:
             error.request_id = error.request_id or assembly.request_id
             self._cleaned(error)

@@ -125,6 +125,11 @@ class Endpoint:
     def __reduce__(self) -> str:
         raise TypeError("an Endpoint has a key and is not copied out of memory")
 
+    @property
+    def key_source(self) -> str:
+        """The variable that holds the key, as others are told it; `none` for anything but a key."""
+        return "ANTHROPIC_API_KEY" if "x-api-key" in self._headers else "none"
+
     def sign(self, headers: MutableMapping[str, str]) -> None:
         """Put the key, and the headers that were given beside it, on a request."""
         for name, value in self._headers.items():

@@ -1,6 +1,6 @@
 """What happens while a response streams in, as values."""
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -16,6 +16,7 @@ __all__ = [
     "Started",
     "TextGrew",
     "ThinkingGrew",
+    "Verbatim",
 ]
 
 
@@ -81,6 +82,20 @@ class Retrying(msgspec.Struct, frozen=True):
     error: ApiError
 
 
+class Verbatim(msgspec.Struct, frozen=True):
+    """An event of the API as it came, ahead of what it means; only for those who ask for it."""
+
+    event: dict[str, Any]
+
+
 Event: TypeAlias = (
-    Started | BlockStarted | TextGrew | ThinkingGrew | InputGrew | BlockEnded | Ended | Retrying
+    Started
+    | BlockStarted
+    | TextGrew
+    | ThinkingGrew
+    | InputGrew
+    | BlockEnded
+    | Ended
+    | Retrying
+    | Verbatim
 )

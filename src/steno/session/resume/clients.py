@@ -48,6 +48,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
 
     # What it sends
     sends_rendered: bool = True
+    tells_reads_apart: bool = True
+    """Lets what tells of a file that was mentioned begin a message of its own."""
     system_turns: bool = True
     """Sends reminders as messages of the system, in sessions that it began so."""
     sends_local_commands: bool = True
@@ -149,6 +151,7 @@ STENO: Final = Client(
     bridge_seconds=float("inf"),
     links=frozenset(),
     keeps_unknown=True,
+    tells_reads_apart=False,
     system_turns=False,
     answers_prompts=False,
     default_model="",

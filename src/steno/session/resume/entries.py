@@ -19,7 +19,8 @@ __all__ = [
     "without_thinking",
 ]
 
-Blocks: TypeAlias = list[dict[str, Any]]
+Json: TypeAlias = dict[str, Any]
+Blocks: TypeAlias = list[Json]
 Origin: TypeAlias = Literal["message", "command", "reminder", "synthetic"]
 _COMMANDS: Final = (
     "Caveat: ",
@@ -36,6 +37,8 @@ _QUEUED: Final = (
 _CALLED: Final = (
     "<system-reminder>\nCalled the Read tool with the following input: {}\n</system-reminder>"
 )
+_READ: Final = frozenset({"file", "directory"})
+"""What is told as if the model had looked at it."""
 _RESULT: Final = "<system-reminder>\nResult of calling the Read tool:\n{}\n</system-reminder>"
 
 
@@ -204,7 +207,7 @@ def _attachment(
     body = fields.get("attachment")
     attachment = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
     rendered = fields.get("rendered")
-    is_file = attachment.get("type") == "file"
+    apart = client.tells_reads_apart and attachment.get("type") in _READ
     if isinstance(rendered, list) and client.sends_rendered:
         role = "system" if system_turns and fields.get("renderedRole") == "system" else "user"
         for place, item in enumerate(cast("list[Any]", rendered)):
@@ -212,26 +215,31 @@ def _attachment(
                 cast("dict[str, Any]", item).get("content") if isinstance(item, dict) else None
             )
             if isinstance(content, str):
-                yield _reminder(content, role, alone=is_file and not place)
-    elif is_file:
-        yield from _file(attachment)
+                yield _reminder(content, role, alone=apart and not place)
+    elif attachment.get("type") == "file":
+        yield from _file(attachment, alone=apart)
     elif attachment.get("type") == "queued_command":
         yield _reminder(_QUEUED.format(attachment.get("prompt", "")))
 
 
-def _file(attachment: dict[str, Any]) -> Iterator[Entry]:
+def _file(attachment: dict[str, Any], *, alone: bool) -> Iterator[Entry]:
     """Yield a mentioned file as the client tells the model about it: as if it had been read."""
     content = attachment.get("content")
     inner = cast("dict[str, Any]", content).get("file") if isinstance(content, dict) else None
     if not isinstance(inner, dict):
         return
     file = cast("dict[str, Any]", inner)
-    path = json.dumps({"file_path": attachment.get("filename")}, separators=(",", ":"))
+    name = {"file_path": attachment.get("filename")}
+    path = json.dumps(name, separators=(",", ":"), ensure_ascii=False)
+    yield _reminder(_CALLED.format(path), alone=alone)
+    if isinstance(file.get("base64"), str) and cast("Json", content).get("type") == "image":
+        source = {"type": "base64", "media_type": file.get("type"), "data": file["base64"]}
+        yield Entry("user", [{"type": "image", "source": source}], kind="reminder")
+        return
     first = file.get("startLine")
     start = first if isinstance(first, int) else 1
     lines = str(file.get("content", "")).split("\n")
     numbered = "\n".join(f"{number}\t{line}" for number, line in enumerate(lines, start))
-    yield _reminder(_CALLED.format(path), alone=True)
     yield _reminder(_RESULT.format(numbered))
 
 
