@@ -20,7 +20,7 @@ from steno.session.story.status import Status, status_of
 from steno.session.story.steps import FileTouch, Step
 from steno.session.story.threads import AgentFile, Cast, Thread, agent_nodes, cast_of
 from steno.session.story.titles import Title, title_of
-from steno.session.story.turns import Turn, tell
+from steno.session.story.turns import Telling, Turn, tell
 from steno.session.story.usage import Counter, Totals
 from steno.session.transcript import Transcript
 
@@ -46,6 +46,8 @@ class Session:
         self.agent_files = tuple(agents)
         self._custom_title = custom_title
         self._summaries = tuple(summaries)
+        self._before: Cast | None = None
+        self._telling: Telling | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -60,6 +62,26 @@ class Session:
             close: Any = getattr(vars(transcript).get("source"), "close", None)
             if callable(close):
                 close()
+
+    def grown(
+        self, transcript: Transcript, agents: Sequence[AgentFile], *, custom_title: str = ""
+    ) -> "Session":
+        """Return the same session with more in its files, which `grown` has read.
+
+        What was told of it is not read again where the conversation only went on. This one is not
+        to be asked any more.
+        """
+        later = Session(
+            transcript,
+            name=self.name,
+            agents=agents,
+            custom_title=custom_title,
+            summaries=self._summaries,
+        )
+        known = vars(self)
+        later._before = known.get("_cast", self._before)
+        later._telling = self._telling
+        return later
 
     # Records
 
@@ -155,8 +177,10 @@ class Session:
         names = self._cast.by_name
         if self._is_agent:
             return tell(self.transcript, agent_nodes(self.transcript), agents=names, agent=True)
+        if self._telling is None:
+            self._telling = Telling()
         nodes = self._layout.nodes
-        return tell(self.transcript, nodes, agents=names, compactions=self._compactions)
+        return self._telling.turns(self.transcript, nodes, names, self._compactions)
 
     @property
     def _is_agent(self) -> bool:
@@ -194,7 +218,8 @@ class Session:
 
     @cached_property
     def _cast(self) -> Cast:
-        return cast_of(self.transcript, self.agent_files, inline=not self._is_agent)
+        inline = not self._is_agent
+        return cast_of(self.transcript, self.agent_files, inline=inline, before=self._before)
 
     @property
     def agents(self) -> tuple[Thread, ...]:

@@ -1,5 +1,6 @@
 """One session file, read once: its nodes in file order, its gaps, its state records."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,9 +11,10 @@ from steno.format.source import Source
 from steno.format.spans import Damage, Span
 from steno.session.nodes import Node, read_node
 
-__all__ = ["Transcript", "load"]
+__all__ = ["Transcript", "grown", "load"]
 
 _KEPT: Final = 8
+_BACK: Final = 1 << 16
 # Found again from the record's own bytes, and in some files on every line.
 _FOUND_AGAIN: Final = frozenset(("line.crlf",))
 
@@ -99,13 +101,49 @@ class Transcript:
 def load(source: Source, *, cap: int = LINE_CAP) -> Transcript:
     """Read a whole file into nodes; memory grows with the number of records, not their size."""
     transcript = Transcript(source, [], [], cap=cap)
-    for piece in read_pieces(source, cap=cap):
+    _take_from(transcript, 0)
+    return transcript
+
+
+def grown(before: Transcript, source: Source) -> Transcript:
+    """Return what `load` would of a file that was only added to; what is known is not read again.
+
+    The nodes of whole lines are the very same ones.
+    """
+    start = _last_line(source, min(before.source.size, source.size))
+    known = bisect_left(before.nodes, start, key=_offset)
+    gaps = bisect_left(before.gaps, start, key=_offset)
+    transcript = Transcript(source, before.nodes[:known], before.gaps[:gaps], cap=before.cap)
+    transcript.notes = {at: notes for at, notes in before.notes.items() if at < start}
+    _take_from(transcript, start)
+    if any(note.id == "line.nul-run" for gap in transcript.gaps[gaps:] for note in gap.damage):
+        # Where zero bytes are cut depends on where the reading began.
+        return load(source, cap=before.cap)
+    return transcript
+
+
+def _take_from(transcript: Transcript, start: int) -> None:
+    for piece in read_pieces(transcript.source, start, cap=transcript.cap):
         if isinstance(piece, Record):
             transcript.take(piece)
         else:
             transcript.gaps.append(piece)
     transcript.close_last_line()
-    return transcript
+
+
+def _last_line(source: Source, end: int) -> int:
+    """Return where the line begins that stands at `end`."""
+    while end > 0:
+        start = max(0, end - _BACK)
+        found = source.read(start, end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+def _offset(piece: Node | Gap) -> int:
+    return piece.offset
 
 
 def _moved(notes: tuple[Damage, ...], by: int) -> tuple[Damage, ...]:

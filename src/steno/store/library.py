@@ -366,19 +366,27 @@ def open_session(name: str | os.PathLike[str], root: Roots = None) -> "Session":
     return open_found(find(os.fspath(name), root))
 
 
-def open_found(found: Found) -> "Session":
+def open_found(found: Found, before: "Session | None" = None) -> "Session":
     """Return the session in a file that was found; sub-agents are read when they are asked for.
+
+    `before` is the same session when it was opened earlier: of files that were only added to, what
+    is new is read. It is not to be asked any more.
 
     Raises:
         Unreadable: it cannot be read.
     """
     from steno.session.session import Session
-    from steno.session.transcript import load
     from steno.store.agents import agent_files
     from steno.store.archive.opened import source_of
+    from steno.store.grown import read_on
 
+    source = source_of(found)
+    if before is not None:
+        transcript = read_on(before.transcript, source)
+        agents = agent_files(found, before.agent_files)
+        return before.grown(transcript, agents, custom_title=given_title(found))
     return Session(
-        load(source_of(found)),
+        read_on(None, source),
         name=_named(found),
         agents=agent_files(found),
         custom_title=given_title(found),

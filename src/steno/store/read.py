@@ -120,7 +120,9 @@ class PathSource:
         self.path = path
         with FileSource(path) as file:
             self.size = file.size
-            self._identity = file.identity
+            self.identity = file.identity
+        self.mark = b""
+        """What tells later whether the file was only added to; see `steno.store.grown`."""
         self._window = (0, b"")
 
     def opened(self) -> FileSource:
@@ -130,7 +132,7 @@ class PathSource:
             Unreadable: it went away, was replaced or was cut short.
         """
         file = FileSource(self.path)
-        if file.identity != self._identity or file.size < self.size:
+        if file.identity != self.identity or file.size < self.size:
             file.close()
             raise _changed(self.path)
         file.size = self.size

@@ -1,24 +1,27 @@
 """Sessions that are open: a page and its parts ask for the same one again and again.
 
-One that changed meanwhile is read anew.
+Of one that was added to meanwhile, only that is read.
 """
 
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from steno.errors import NotFound
 from steno.session.session import Session
 from steno.store.archive.gone import gone_at
+from steno.store.archive.opened import Archived
 from steno.store.discover import found_at
 from steno.store.found import Found
 from steno.store.library import open_found
 
 __all__ = ["Shelf"]
 
+_AGENT: Final = "agent-"
+_SUFFIX: Final = ".jsonl"
 _MOST: Final = 6
 """How many are kept."""
 
@@ -30,6 +33,14 @@ class _Book:
         self.lock = threading.Lock()
         self.session: Session | None = None
         self.sign: tuple[object, ...] = ()
+
+    def before(self, found: Found) -> Session | None:
+        """Give the session away, to be read on; one that is in the archive cannot grow."""
+        session, self.session = self.session, None
+        if session is not None and (isinstance(found, Archived) or type(found) not in self.sign):
+            session.close()
+            return None
+        return session
 
 
 class Shelf:
@@ -52,9 +63,7 @@ class Shelf:
             found = _found(path)
             sign = _sign(found)
             if book.session is None or book.sign != sign:
-                if book.session is not None:
-                    book.session.close()
-                book.session = open_found(found)
+                book.session = open_found(found, book.before(found))
                 book.sign = sign
             yield book.session
 
@@ -113,9 +122,22 @@ def _found(path: str) -> Found:
 
 
 def _sign(found: Found) -> tuple[object, ...]:
-    """Return what tells whether a session changed: its own file, and its folder of sub-agents."""
+    """Return what tells whether a session changed: its own file, and those of sub-agents."""
+    path = found.path
+    files = (*_agents(path.removesuffix(_SUFFIX), nested=True), *_agents(os.path.dirname(path)))
+    return path, found.size, found.mtime_ns, type(found), files
+
+
+def _agents(folder: str, *, nested: bool = False) -> Iterator[tuple[str, int, int]]:
+    """Yield the files of sub-agents in a folder, as they are now."""
     try:
-        beside = os.stat(os.path.join(found.path.removesuffix(".jsonl"), "subagents")).st_mtime_ns
+        entries = list(os.scandir(folder))
     except OSError:
-        beside = 0
-    return found.path, found.size, found.mtime_ns, type(found), beside
+        return
+    for entry in entries:
+        if nested and entry.is_dir(follow_symlinks=False):
+            yield from _agents(entry.path, nested=True)
+        elif entry.name.startswith(_AGENT):
+            with suppress(OSError):
+                status = entry.stat()
+                yield entry.name, status.st_size, status.st_mtime_ns

@@ -1,5 +1,6 @@
 """A turn in the making: records come in one by one, steps and an answer come out."""
 
+from copy import copy
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -93,6 +94,12 @@ class Scene:
             other.drafts, self.drafts = self.drafts[-self.trail :], self.drafts[: -self.trail]
             self.trail = 0
 
+    def copy(self) -> "Scene":
+        """Return the same scene, which may be changed while this one goes on; its steps may not."""
+        other = copy(self)
+        other.nodes, other.drafts = self.nodes.copy(), self.drafts.copy()
+        return other
+
     # Middle
 
     def add(self, draft: Draft, time: datetime | None) -> Draft:
@@ -122,16 +129,14 @@ class Scene:
 
         `final` when no turn comes behind this one.
         """
-        self._show_output()
-        for draft in self.drafts:
-            if draft.state == "open" and (self.interrupted or not final):
-                draft.state = "interrupted"
-        answer = self._answer()
+        drafts = self._shown()
+        answer = _answer(drafts)
         spoken = {id(draft) for draft in answer}
         counted: set[str] = set()
         made: list[Step] = []
-        before = len(self.drafts)
-        for draft in self.drafts:
+        before = len(drafts)
+        cut = self.interrupted or not final
+        for draft in drafts:
             if id(draft) in spoken:
                 before = len(made)
                 continue
@@ -139,27 +144,17 @@ class Scene:
             if draft.message_id and draft.message_id not in counted:
                 counted.add(draft.message_id)
                 tokens = self.counter.output_of(draft.message_id)
-            made.append(draft.step(tokens))
+            made.append(draft.step(tokens, cut=cut))
         words = "\n\n".join(draft.text for draft in answer)
         return tuple(made), words, min(before, len(made))
 
-    def _show_output(self) -> None:
+    def _shown(self) -> list[Draft]:
+        """Return the steps, with what a command printed where it was typed."""
         if self.output is None:
-            return
+            return self.drafts
         node, text = self.output
         draft = Draft("note", "Output", one_line(text), call=node)
-        self.drafts.insert(self._prompt_at, draft)
-        self.output = None
-
-    def _answer(self) -> list[Draft]:
-        """Return the words behind the last thing that was done; an error may follow them."""
-        answer: list[Draft] = []
-        for draft in reversed(self.drafts):
-            if draft.kind == "words":
-                answer.append(draft)
-            elif draft.kind not in _SILENT and (answer or draft.kind != "error"):
-                break
-        return answer[::-1]
+        return [*self.drafts[: self._prompt_at], draft, *self.drafts[self._prompt_at :]]
 
     def files(self) -> tuple[FileTouch, ...]:
         """Return the files that were touched, once per file and verb."""
@@ -174,3 +169,14 @@ class Scene:
                 *key, before.added + touch.added, before.removed + touch.removed
             )
         return tuple(touched.values())
+
+
+def _answer(drafts: list[Draft]) -> list[Draft]:
+    """Return the words behind the last thing that was done; an error may follow them."""
+    answer: list[Draft] = []
+    for draft in reversed(drafts):
+        if draft.kind == "words":
+            answer.append(draft)
+        elif draft.kind not in _SILENT and (answer or draft.kind != "error"):
+            break
+    return answer[::-1]

@@ -55,6 +55,8 @@ class Clues:
         """Reports by agent."""
         self.seen: dict[str, str] = {}
         """Calls by the agent whose progress the client noted under them."""
+        self.nodes: list[Node] = []
+        """The records that were read for it."""
 
 
 class _Result(msgspec.Struct, rename="camel"):
@@ -75,24 +77,34 @@ class _ProgressLine(msgspec.Struct):
     parent_tool_use_id: str = msgspec.field(name="parentToolUseID", default="")
 
 
-def clues_in(transcript: Transcript) -> Clues:
-    """Return what a transcript says about sub-agents that it started."""
-    clues = Clues()
-    for node in transcript.nodes:
-        if node.uses:
-            raw = transcript.source.read(node.offset, node.length)
-            if any(name in raw for name in _CALLS):
-                _calls(clues, transcript.record(node), node)
-        elif node.results:
-            _result(clues, transcript, node)
-        elif node.type in _TELLS:
-            if _NOTICE in transcript.source.read(node.offset, node.length):
-                _notice(clues, transcript.record(node), node)
-        elif node.type == "progress":
-            raw = transcript.source.read(node.offset, node.length)
-            if _PROGRESS in raw:
-                _progress(clues, raw)
+def clues_in(transcript: Transcript, before: Clues | None = None) -> Clues:
+    """Return what a transcript says about sub-agents that it started.
+
+    `before` is what its first records said: it is added to, and they are not read again.
+    """
+    nodes = transcript.nodes
+    known = before is not None and nodes[: len(before.nodes)] == before.nodes
+    clues = before if before is not None and known else Clues()
+    for node in nodes[len(clues.nodes) :]:
+        _look(clues, transcript, node)
+    clues.nodes = nodes.copy()
     return clues
+
+
+def _look(clues: Clues, transcript: Transcript, node: Node) -> None:
+    if node.uses:
+        raw = transcript.source.read(node.offset, node.length)
+        if any(name in raw for name in _CALLS):
+            _calls(clues, transcript.record(node), node)
+    elif node.results:
+        _result(clues, transcript, node)
+    elif node.type in _TELLS:
+        if _NOTICE in transcript.source.read(node.offset, node.length):
+            _notice(clues, transcript.record(node), node)
+    elif node.type == "progress":
+        raw = transcript.source.read(node.offset, node.length)
+        if _PROGRESS in raw:
+            _progress(clues, raw)
 
 
 def _calls(clues: Clues, record: Record, node: Node) -> None:

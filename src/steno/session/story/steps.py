@@ -110,14 +110,15 @@ class Draft:
         self.message_id = ""
         self.text = ""
 
-    def step(self, tokens: int | None = None) -> Step:
-        """Return the finished step."""
+    def step(self, tokens: int | None = None, *, cut: bool = False) -> Step:
+        """Return the step as it stands; `cut` says that nothing more will come of an open one."""
+        state: State = "interrupted" if cut and self.state == "open" else self.state
         return Step(
             kind=self.kind,
             verb=self.verb,
             subject=self.subject,
             outcome=self.outcome,
-            state=self.state,
+            state=state,
             started=self.started,
             ended=self.ended,
             duration=self._seconds(),
@@ -126,7 +127,7 @@ class Draft:
             result=self.result,
             call_id=self.call_id,
             agent=self.agent,
-            touch=self.touch if self.state in ("ok", "open") else None,
+            touch=self.touch if state in ("ok", "open") else None,
             command=self.command,
             retries=self.retries,
         )

@@ -22,7 +22,7 @@ from steno.session.transcript import Transcript
 
 if TYPE_CHECKING:
     from steno.session.story.steps import Step
-    from steno.session.story.turns import Turn
+    from steno.session.story.turns import Telling, Turn
 
 __all__ = ["AgentFile", "Cast", "Thread", "agent_nodes", "cast_of"]
 
@@ -50,11 +50,21 @@ class Thread:
         meta: AgentMeta | None = None,
         path: str = "",
     ) -> None:
+        self.agent_id = agent_id
+        self.path = path
+        self._telling: Telling | None = None
+        self.grow(transcript, nodes, meta)
+
+    def __repr__(self) -> str:
+        return f"<Thread {self.agent_id or '(inline)'} {self.kind}>"
+
+    def grow(
+        self, transcript: Transcript, nodes: Sequence[Node], meta: AgentMeta | None = None
+    ) -> None:
+        """Take in the records that there are by now; whose work it is must be found out anew."""
         self.transcript = transcript
         self.nodes = tuple(nodes)
-        self.agent_id = agent_id
         self.meta = meta
-        self.path = path
         self.spawn: Spawn | None = None
         self.parent: Thread | None = None
         self.children: tuple[Thread, ...] = ()
@@ -62,9 +72,8 @@ class Thread:
         self.notification: Node | None = None
         self.reported = ""
         self._agents: Mapping[str, Thread] = {}
-
-    def __repr__(self) -> str:
-        return f"<Thread {self.agent_id or '(inline)'} {self.kind}>"
+        for name in ("prompt", "turns", "usage"):
+            self.__dict__.pop(name, None)
 
     @property
     def inline(self) -> bool:
@@ -120,9 +129,11 @@ class Thread:
     @cached_property
     def turns(self) -> "list[Turn]":
         """What it did."""
-        from steno.session.story.turns import tell
+        from steno.session.story.turns import Telling
 
-        return tell(self.transcript, self.nodes, agents=self._agents, agent=True)
+        if self._telling is None:
+            self._telling = Telling(agent=True)
+        return self._telling.turns(self.transcript, list(self.nodes), self._agents, {})
 
     @property
     def steps(self) -> "tuple[Step, ...]":
@@ -162,10 +173,12 @@ class Thread:
 class Cast:
     """All sub-agents of a session."""
 
-    def __init__(self, threads: list[Thread]) -> None:
+    def __init__(self, threads: list[Thread], clues: Sequence[Clues] = ()) -> None:
         self.all = tuple(threads)
         self.roots = tuple(t for t in threads if t.spawn is not None and t.parent is None)
         self.loose = tuple(t for t in threads if t.spawn is None)
+        self.clues = clues
+        """What each file with sub-agents in it says about them, the main one first."""
         self.by_name: dict[str, Thread] = {}
         for thread in threads:
             for name in (thread.agent_id, thread.call_id):
@@ -174,28 +187,45 @@ class Cast:
             thread.join(self.by_name)
 
 
-def cast_of(transcript: Transcript, files: Sequence[AgentFile], *, inline: bool = True) -> Cast:
-    """Return the sub-agents of a session, each tied to the call that started it."""
-    threads = [
-        Thread(
-            file.transcript,
-            agent_nodes(file.transcript),
-            agent_id=file.agent_id,
-            meta=file.meta,
-            path=file.path or file.agent_id,
-        )
-        for file in files
-    ]
+def cast_of(
+    transcript: Transcript,
+    files: Sequence[AgentFile],
+    *,
+    inline: bool = True,
+    before: Cast | None = None,
+) -> Cast:
+    """Return the sub-agents of a session, each tied to the call that started it.
+
+    `before` are those of the same session when it was shorter: they grow, and are the same ones.
+    """
+    before = before or Cast([])
+    known = {(thread.path, thread.agent_id): thread for thread in before.all}
+    threads = [_thread(file, known) for file in files]
     if inline:
-        threads += _inline(transcript, {thread.agent_id for thread in threads})
+        threads += _inline(transcript, {thread.agent_id for thread in threads}, known)
     if not threads:
         return Cast([])
     sources: list[tuple[Thread | None, Transcript]] = [(None, transcript)]
     sources += [(thread, thread.transcript) for thread in threads if not thread.inline]
-    clues = [(owner, clues_in(source)) for owner, source in sources]
+    read = {id(found.nodes[0]): found for found in before.clues if found.nodes}
+    clues = [(owner, clues_in(source, _first(source, read))) for owner, source in sources]
     _tie(threads, clues)
     _plant(threads)
-    return Cast(sorted(threads, key=_order))
+    return Cast(sorted(threads, key=_order), [found for _, found in clues])
+
+
+def _thread(file: AgentFile, known: Mapping[tuple[str, str], Thread]) -> Thread:
+    path, nodes = file.path or file.agent_id, agent_nodes(file.transcript)
+    thread = known.get((path, file.agent_id))
+    if thread is None:
+        thread = Thread(file.transcript, (), agent_id=file.agent_id, path=path)
+    thread.grow(file.transcript, nodes, file.meta)
+    return thread
+
+
+def _first(source: Transcript, read: Mapping[int, Clues]) -> Clues | None:
+    """Return what was read of a file before, known by its first record."""
+    return read.get(id(source.nodes[0])) if source.nodes else None
 
 
 def _order(thread: Thread) -> tuple[bool, int, str]:
@@ -215,7 +245,9 @@ def agent_nodes(transcript: Transcript) -> list[Node]:
     ]
 
 
-def _inline(transcript: Transcript, known: set[str]) -> Iterator[Thread]:
+def _inline(
+    transcript: Transcript, known: set[str], before: Mapping[tuple[str, str], Thread]
+) -> Iterator[Thread]:
     """Yield the sub-agents inside the main file: by their id, else by where they begin."""
     groups: dict[str, list[Node]] = {}
     group_of: dict[str, str] = {}
@@ -229,7 +261,11 @@ def _inline(transcript: Transcript, known: set[str]) -> Iterator[Thread]:
             group_of[node.uuid] = name
     for name, nodes in groups.items():
         if name not in known:
-            yield Thread(transcript, nodes, agent_id="" if name.startswith("@") else name)
+            agent_id = "" if name.startswith("@") else name
+            thread = before.get(("", agent_id)) if agent_id else None
+            thread = thread or Thread(transcript, (), agent_id=agent_id)
+            thread.grow(transcript, nodes)
+            yield thread
 
 
 _Sources = list[tuple[Thread | None, Clues]]

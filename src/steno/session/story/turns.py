@@ -25,7 +25,7 @@ from steno.session.transcript import Transcript
 if TYPE_CHECKING:
     from steno.session.story.threads import Thread
 
-__all__ = ["Story", "Turn", "tell"]
+__all__ = ["Story", "Telling", "Turn", "tell"]
 
 _WORK: Final = frozenset(("tool", "agent", "error"))
 
@@ -84,14 +84,42 @@ def tell(
     `agents` are found by the call that started them, or by their own id; `agent` says that the
     conversation is a sub-agent's.
     """
-    story = Story(agents or {}, compactions or {}, agent=agent)
-    for node in nodes:
-        story.take(transcript.record(node), node)
-    scenes = story.scenes()
-    return [
-        _turn(scene, number, final=number == len(scenes))
-        for number, scene in enumerate(scenes, start=1)
-    ]
+    return Telling(agent=agent).turns(transcript, list(nodes), agents or {}, compactions or {})
+
+
+class Telling:
+    """A conversation that is told, and told again when it has grown: only what is new is read."""
+
+    def __init__(self, *, agent: bool = False) -> None:
+        self._agent = agent
+        self._nodes: list[Node] = []
+        self._cast: dict[str, tuple[Thread, str]] = {}
+        self._seams: dict[int, Compaction] = {}
+        self._story = Story({}, {}, agent=agent)
+
+    def turns(
+        self,
+        transcript: Transcript,
+        nodes: list[Node],
+        agents: Mapping[str, "Thread"],
+        compactions: Mapping[int, Compaction],
+    ) -> list[Turn]:
+        """Return the turns that a conversation is made of by now."""
+        cast = {name: (thread, thread.kind) for name, thread in agents.items()}
+        seams = {place: compactions.get(place) for place in self._seams}
+        goes_on = nodes[: len(self._nodes)] == self._nodes
+        if not goes_on or cast != self._cast or seams != self._seams:
+            self._nodes = []
+            self._story = Story(agents, compactions, agent=self._agent)
+        self._story.compactions = compactions
+        for node in nodes[len(self._nodes) :]:
+            self._story.take(transcript.record(node), node)
+        self._nodes, self._cast, self._seams = nodes, cast, dict(compactions)
+        scenes = self._story.scenes()
+        last = len(scenes)
+        return [
+            _turn(scene, number, final=number == last) for number, scene in enumerate(scenes, 1)
+        ]
 
 
 class Story:
@@ -101,7 +129,7 @@ class Story:
         self, agents: Mapping[str, "Thread"], compactions: Mapping[int, Compaction], *, agent: bool
     ) -> None:
         self._teller = Teller(agents)
-        self._compactions = compactions
+        self.compactions = compactions
         self._agent = agent
         self.done: list[Scene] = []
         """The turns before; the last one may still get what turns out to be no turn of its own."""
@@ -109,7 +137,7 @@ class Story:
 
     def take(self, record: Record, node: Node) -> None:
         """Take in the next record."""
-        seam = self._compactions.get(node.index) if is_seam(node) else None
+        seam = self.compactions.get(node.index) if is_seam(node) else None
         if seam is not None:
             self._cut(Scene(seam))
         role = record.role
@@ -130,11 +158,12 @@ class Story:
         return self._teller.call(call_id)
 
     def scenes(self) -> list[Scene]:
-        """Return the scenes; a last one that came to nothing goes to the one before."""
+        """Return the scenes so far; a last one that came to nothing goes to the one before."""
         last = self.now
         if self.done and last.is_faint and last.compaction is None:
-            self.done[-1].take_over(last)
-            return self.done
+            joined = self.done[-1].copy()
+            joined.take_over(last.copy())
+            return [*self.done[:-1], joined]
         return [*self.done, last] if last.nodes else self.done
 
     def _user(self, record: Record, node: Node) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
 
@@ -20,6 +21,8 @@ from steno.web.house import House, Place
 
 __all__ = ["Side", "Tale", "name_of", "tale_of"]
 
+_Stretch = tuple[str, str, int, int, int]
+"""Some records: the day, whose they are, the first, the last, and how many."""
 _COLOURS: Final = 4
 _KEPT: Final = 8
 
@@ -37,6 +40,26 @@ class Side(msgspec.Struct, frozen=True):
     """What its first turn would have been."""
 
 
+class _Costs:
+    """What stretches of a conversation cost: what has not changed need not be read again."""
+
+    def __init__(self, before: dict[_Stretch, Cost] | None = None) -> None:
+        self._known: dict[_Stretch, Cost] = {}
+        self._before = before or {}
+
+    def get(self, key: _Stretch) -> Cost | None:
+        """Return what a stretch cost, if that is known."""
+        return self._known.get(key) or self._before.get(key)
+
+    def put(self, key: _Stretch, cost: Cost) -> None:
+        """Keep what a stretch cost."""
+        self._known[key] = cost
+
+    def later(self) -> "_Costs":
+        """Return the same for the conversation when it has grown; what nobody asked for is gone."""
+        return _Costs(self._known or self._before)
+
+
 class Tale:
     """One conversation: a session's own, or a sub-agent's."""
 
@@ -50,8 +73,7 @@ class Tale:
         """The sub-agent that it is about; one whose session is not here is a session itself."""
         self.parts: dict[str, str] = {}
         """Pieces of pages that were drawn already: many readers may want the same."""
-        self._costs: dict[int, Cost] = {}
-        self._agent_costs: dict[int, Cost] = {}
+        self.costs = _Costs()
 
     @property
     def transcript(self) -> Transcript:
@@ -160,29 +182,26 @@ class Tale:
 
     def cost(self, turn: Turn) -> Cost:
         """Return what a turn cost, without its sub-agents."""
-        key = turn.nodes[0].offset if turn.nodes else -1
-        if key not in self._costs:
-            self._costs[key] = cost_of_nodes(self.transcript, turn.nodes, self.prices, self.day)
-        return self._costs[key]
+        return self._cost(self.transcript, turn.nodes)
 
     def cost_of_side(self, side: Side) -> Cost:
         """Return what an abandoned branch cost."""
-        key = -1 - side.number
-        if key not in self._costs:
-            self._costs[key] = cost_of_nodes(
-                self.transcript, side.branch.nodes, self.prices, self.day
-            )
-        return self._costs[key]
+        return self._cost(self.transcript, side.branch.nodes)
 
     def cost_of_agent(self, thread: Thread) -> Cost:
         """Return what a sub-agent and those that it started cost."""
-        if id(thread) not in self._agent_costs:
-            costs = (
-                cost_of_nodes(each.transcript, each.nodes, self.prices, self.day)
-                for each in thread.family()
-            )
-            self._agent_costs[id(thread)] = sum(costs, Cost())
-        return self._agent_costs[id(thread)]
+        costs = (self._cost(each.transcript, each.nodes, each.path) for each in thread.family())
+        return sum(costs, Cost())
+
+    def _cost(self, transcript: Transcript, nodes: Sequence[Node], path: str = "") -> Cost:
+        if not nodes:
+            return Cost()
+        key = self.day, path, nodes[0].offset, nodes[-1].offset, len(nodes)
+        found = self.costs.get(key)
+        if found is None:
+            found = cost_of_nodes(transcript, nodes, self.prices, self.day)
+        self.costs.put(key, found)
+        return found
 
 
 def mark_of(turn: Turn, sides: list[int]) -> str:
@@ -236,7 +255,11 @@ def tale_of(house: House, session: Session, place: Place, agent: str = "") -> Ta
     with _lock:
         found = _tales.get(key)
         if found is None or found.session is not session:
+            before = found
             found = _tales[key] = Tale(session, house.prices, agent, alone=bool(place.agent))
+            if before is not None and before.transcript.nodes[:1] == found.transcript.nodes[:1]:
+                # The very same records: the file was only added to.
+                found.costs = before.costs.later()
         _tales.move_to_end(key)
         while len(_tales) > _KEPT:
             _tales.popitem(last=False)
