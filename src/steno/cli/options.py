@@ -15,6 +15,7 @@ __all__ = [
     "SESSION",
     "WHERE",
     "WIDTH",
+    "complete",
     "options",
     "program",
     "roots",
@@ -59,7 +60,7 @@ def options(*several: Callable[[Any], Any]) -> Callable[[F], F]:
 WHERE = options(_ROOT, _DEMO)
 
 
-def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[Any]:
+def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer the newest sessions, by id and title."""
     from itertools import islice
 
@@ -78,7 +79,5 @@ def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> l
     return [CompletionItem(look.id, help=one_line(look.title, 60)) for look in islice(fitting, 40)]
 
 
-SESSION = click.argument("name", metavar="SESSION", shell_complete=_complete)
-MAYBE_SESSION = click.argument(
-    "name", metavar="[SESSION]", required=False, shell_complete=_complete
-)
+SESSION = click.argument("name", metavar="SESSION", shell_complete=complete)
+MAYBE_SESSION = click.argument("name", metavar="[SESSION]", required=False, shell_complete=complete)
