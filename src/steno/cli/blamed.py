@@ -74,11 +74,13 @@ def _who(origin: Origin) -> str:
         return _at(origin.version)
     if origin.commit is not None:
         return f"{origin.commit.hash[:_SHORT]} {one_line(origin.commit.author, _AUTHOR)}"
-    return _NOBODY[origin.kind]
+    return f"{_at(origin.suspect)} command?" if origin.suspect else _NOBODY[origin.kind]
 
 
 def _at(version: Version) -> str:
-    return f"{version.session[:_SHORT]}:{version.turn}{' sub-agent' if version.agent else ''}"
+    agent = " sub-agent" if version.agent else ""
+    rewound = " rewound" if version.abandoned else ""
+    return f"{version.session[:_SHORT]}:{version.turn}{agent}{rewound}"
 
 
 def _day(origin: Origin, now: float) -> str:
@@ -113,6 +115,9 @@ def _legend(found: Blame, columns: int, now: float) -> Iterator[Line]:
         ]
         if origin.kind == "session" and origin.version is not None:
             yield ["    ", one_line(origin.version.prompt, columns - 4) or ("(no prompt)", "dim")]
+        elif origin.suspect is not None:
+            ran = f"this ran before: {origin.suspect.command}"
+            yield ["    ", one_line(ran, columns - 4)]
         commits = {each.commit.hash[:_SHORT]: each.commit for each in origins if each.commit}
         if origin.kind == "session" and commits:
             told = ", ".join(
@@ -184,6 +189,9 @@ def _origin_json(origin: Origin) -> dict[str, Any]:
             "path": origin.path,
             "version": version.name,
         }
+    if origin.suspect is not None:
+        ran = origin.suspect
+        told["suspect"] = {"session": ran.session, "turn": ran.turn, "command": ran.command}
     if origin.commit is not None:
         told["commit"] = _commit_json(origin.commit)
     return told

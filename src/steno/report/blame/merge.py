@@ -72,14 +72,24 @@ def _origin(at: int, chains: Sequence[Chain], commit: Commit | None) -> Origin:
         if version is not None and version.verb in ("write", "edit"):
             if not _was_there(version, commit):
                 return Origin(kind="session", version=version, path=chain.path, commit=commit)
-        elif rest is None and mark != NOBODY:
-            # A version that has no line of its own says at least who saw it first.
-            seen = chain.versions[0] if mark == BEFORE else version
-            kind = "before" if mark == BEFORE else "outside"
-            rest = Origin(kind=kind, version=seen, path=chain.path)
+        elif rest is None:
+            rest = _found(chain, mark)
     if commit is not None:
         return Origin(kind="commit", commit=commit)
     return rest or Origin(kind="unknown")
+
+
+def _found(chain: Chain, mark: int) -> Origin | None:
+    """Return what is known of a line that no call of a session wrote."""
+    if mark == BEFORE:
+        return Origin(kind="before", version=chain.versions[0], path=chain.path)
+    end = len(chain.versions) if mark == NOBODY else mark
+    last = chain.versions[end - 1] if end else None
+    suspect = last if last is not None and last.verb == "command" and not last.settled else None
+    if mark != NOBODY:
+        found = chain.versions[mark]
+        return Origin(kind="outside", version=found, path=chain.path, suspect=suspect)
+    return Origin(kind="unknown", path=chain.path, suspect=suspect) if suspect else None
 
 
 def _was_there(version: Version, commit: Commit | None) -> bool:

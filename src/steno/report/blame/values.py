@@ -28,6 +28,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """What the file was called in that version."""
     commit: Commit | None = None
     """The commit that has it; of what a session wrote, the one it went into."""
+    suspect: Version | None = None
+    """A command that names the file and ran before the lines were found: it may have put them in."""
     lines: int = 0
     """How many lines are of it."""
 
