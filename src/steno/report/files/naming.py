@@ -21,6 +21,7 @@ def path_meant(connection: sqlite3.Connection, text: str, cwd: str) -> str:
         NotFound: no session touched such a file.
         Ambiguous: several end like that.
     """
+    text = text.replace("\0", "\u2400")
     here = os.path.normpath(os.path.join(cwd, text))
     for each in dict.fromkeys((text, here, os.path.realpath(here))):
         if _is_touched(connection, each):
@@ -40,7 +41,7 @@ def path_meant(connection: sqlite3.Connection, text: str, cwd: str) -> str:
 
 def paths_ending(connection: sqlite3.Connection, text: str) -> list[str]:
     """Return the touched files whose path ends in some whole names, the latest first."""
-    end = text.replace("\\", "/").removeprefix("./").strip("/").replace("\0", "\u2400")
+    end = text.replace("\\", "/").removeprefix("./").strip("/")
     if not end or end == "." or end.startswith("../"):
         return []
     rows = connection.execute(
@@ -54,4 +55,4 @@ def paths_ending(connection: sqlite3.Connection, text: str) -> list[str]:
 
 def _is_touched(connection: sqlite3.Connection, path: str) -> bool:
     where = f"SELECT 1 FROM tool_calls t WHERE t.path = ? AND {COUNTS} LIMIT 1"
-    return connection.execute(where, (path.replace("\0", "\u2400"),)).fetchone() is not None
+    return connection.execute(where, (path,)).fetchone() is not None
