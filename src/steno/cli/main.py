@@ -20,6 +20,12 @@ COMMANDS: Final = {
     "show": ("steno.cli.show", "Read one session: turns, steps, answers; or its records."),
     "brief": ("steno.cli.brief", "Tell sessions in brief: asked, done, decided, left open."),
     "search": ("steno.cli.search", "Find words in every session."),
+    "files": ("steno.cli.files", "Show what agents did to files, and any version of one."),
+    "blame": ("steno.cli.blame", "Say which prompt wrote each line of a file."),
+    "compare": (
+        "steno.cli.compare",
+        "Lay two sessions side by side: where they part, who did better.",
+    ),
     "tail": ("steno.cli.tail", "Follow live sessions: turns and steps as they are written."),
     "usage": ("steno.cli.usage", "Say what was used and what it cost, down to the line."),
     "sync": ("steno.cli.sync", "Bring the index up to date: what search and usage read."),

@@ -16,6 +16,7 @@ __all__ = [
     "SESSIONS",
     "WHERE",
     "WIDTH",
+    "complete",
     "options",
     "program",
     "roots",
@@ -60,7 +61,7 @@ def options(*several: Callable[[Any], Any]) -> Callable[[F], F]:
 WHERE = options(_ROOT, _DEMO)
 
 
-def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[Any]:
+def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[Any]:
     """Offer the newest sessions, by id and title."""
     from itertools import islice
 
@@ -79,8 +80,6 @@ def _complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> l
     return [CompletionItem(look.id, help=one_line(look.title, 60)) for look in islice(fitting, 40)]
 
 
-SESSION = click.argument("name", metavar="SESSION", shell_complete=_complete)
-MAYBE_SESSION = click.argument(
-    "name", metavar="[SESSION]", required=False, shell_complete=_complete
-)
-SESSIONS = click.argument("names", metavar="[SESSION]...", nargs=-1, shell_complete=_complete)
+SESSION = click.argument("name", metavar="SESSION", shell_complete=complete)
+MAYBE_SESSION = click.argument("name", metavar="[SESSION]", required=False, shell_complete=complete)
+SESSIONS = click.argument("names", metavar="[SESSION]...", nargs=-1, shell_complete=complete)

@@ -4,7 +4,17 @@ import re
 import time
 from typing import Final
 
-__all__ = ["clock", "count", "day", "duration", "model_name", "project_name", "size", "tokens"]
+__all__ = [
+    "clock",
+    "count",
+    "day",
+    "duration",
+    "model_name",
+    "money",
+    "project_name",
+    "size",
+    "tokens",
+]
 
 _DATED: Final = r"-\d{8}$"
 _MINUTE: Final = 60
@@ -14,6 +24,8 @@ _WEEK: Final = 7
 _TEN: Final = 10
 _THOUSAND: Final = 1000
 _MILLION: Final = 999_950  # from here on `1000.0k` would be written
+_MICRO: Final = 1_000_000
+_CENT: Final = 10_000
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June"),
@@ -49,6 +61,19 @@ def tokens(number: int) -> str:
     if number < _THOUSAND:
         return str(number)
     return f"{number / 1000:.1f}k" if number < _MILLION else f"{number / 1e6:.2f}M"
+
+
+def money(micro: int | None) -> str:
+    """Return an amount of micro-dollars.
+
+    >>> money(6_840_000), money(1_204_500_000), money(3_000), money(0), money(None)
+    ('$6.84', '$1,204.50', '<$0.01', '$0.00', '')
+    """
+    if micro is None:
+        return ""
+    if 0 < micro < _CENT // 2:
+        return "<$0.01"
+    return f"${micro / _MICRO:,.2f}"
 
 
 def duration(seconds: float | None) -> str:

@@ -119,6 +119,34 @@ class Folder:
             with suppress(OSError):
                 os.unlink(self._at(scratch), dir_fd=self._held)
 
+    def add(self, name: str, data: bytes) -> None:
+        """Put a new file under a name that nothing has, whole or not at all.
+
+        Raises:
+            FileExistsError: something has it, be it a link to nothing.
+        """
+        scratch = f".{os.urandom(8).hex()}.steno-tmp"
+        try:
+            with os.fdopen(self.open(scratch, _NEW), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            self._link(scratch, name)
+        finally:
+            with suppress(OSError):
+                os.unlink(self._at(scratch), dir_fd=self._held)
+
+    def _link(self, scratch: str, name: str) -> None:
+        """Give a file a name that nothing has; where there are no links, hold the name first."""
+        one, other = self._at(scratch), self._at(name)
+        try:
+            os.link(one, other, src_dir_fd=self._held, dst_dir_fd=self._held, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except (OSError, NotImplementedError):
+            os.close(self.open(name, _NEW))
+            os.replace(one, other, src_dir_fd=self._held, dst_dir_fd=self._held)
+
     def _dress(self, name: str, descriptor: int, like: os.stat_result) -> None:
         """Give a file the owner and the mode of another; the owner only where the system lets us."""
         made = os.fstat(descriptor)

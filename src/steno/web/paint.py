@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from markupsafe import Markup
 
 from steno.report import words
+from steno.report.words import money
 from steno.safe.html import inert
 from steno.web.links import Links
 from steno.web.tags import tag_of
@@ -19,11 +20,18 @@ if TYPE_CHECKING:
 
     from steno.web.house import House
 
-__all__ = ["links", "page", "part", "sprite", "static_bytes", "static_names"]
+__all__ = [
+    "duration",
+    "links",
+    "money",
+    "page",
+    "part",
+    "sprite",
+    "static_bytes",
+    "static_names",
+]
 
 _PLACE: Final = "steno.web"
-_MICRO: Final = 1_000_000
-_CENT: Final = 10_000
 
 
 @lru_cache(maxsize=1)
@@ -114,19 +122,6 @@ def static_bytes(name: str) -> bytes:
 def sprite() -> Markup:
     """Return every icon, to be named by a page."""
     return Markup(static_bytes("icons.svg").decode())
-
-
-def money(micro: int | None) -> str:
-    """Return an amount of micro-dollars.
-
-    >>> money(6_840_000), money(1_204_500_000), money(3_000), money(0), money(None)
-    ('$6.84', '$1,204.50', '<$0.01', '$0.00', '')
-    """
-    if micro is None:
-        return ""
-    if 0 < micro < _CENT // 2:
-        return "<$0.01"
-    return f"${micro / _MICRO:,.2f}"
 
 
 def duration(seconds: float | None) -> str:

@@ -5,6 +5,8 @@ path     a session as the row of what was asked and done
 suites   what test runners said
 sides    a session as figures, files and commands
 weigh    two sides → where they part, and how they differ
+figures  the table of what differs
+told     what the index knows of both, and the comparison in words
 partners which sessions are likely to be compared with one
 """
 

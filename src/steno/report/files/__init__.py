@@ -9,5 +9,12 @@ finding   the touches of one file, from the index and the records behind it
 recorded  the touches in one transcript, without an index
 kept      the client's own backups of the file
 history   one file: `history`, `diff`
+timeline  versions → what stands in the column of time
+unified   what lies between two texts, for `patch`
+moments   which version somebody means
 touched   all files: `touched`, filtered and sorted
+naming    which of them somebody means
+session   what one session did to files
+verify    whether files are rebuilt as clients recorded them
+restore   a version put on the disk
 """

@@ -243,7 +243,8 @@ class _Machine:
         else:
             self._set(None, "unknown")
             note = note if said.changes else _NO_RESULT
-        self._add(touch, verb, self._known, added=added, removed=removed, note=note)
+        told = _wrote(said)
+        self._add(touch, verb, self._known, added=added, removed=removed, note=note, wrote=told)
 
     def _add(
         self,
@@ -314,6 +315,18 @@ def _ways(before: str, changes: Sequence[Change]) -> list[str]:
 def _signs(patch: Sequence[Hunk]) -> tuple[int, int]:
     lines = [line[:1] for hunk in patch for line in hunk.lines]
     return lines.count("+"), lines.count("-")
+
+
+def _wrote(said: Said) -> tuple[str, ...]:
+    """Return the lines that an edit put in, as far as it tells."""
+    if said.patch:
+        lines = (line for hunk in said.patch for line in hunk.lines)
+        return tuple(line[1:] for line in lines if line.startswith("+"))
+    made: list[str] = []
+    for change in said.changes[0] if said.changes else ():
+        old = change.old.split("\n")
+        made += [line for line in change.new.split("\n") if line not in old]
+    return tuple(made)
 
 
 def _told(ways: Sequence[Sequence[Change]]) -> tuple[int, int]:

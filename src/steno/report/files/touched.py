@@ -13,6 +13,7 @@ from steno.index.state import SHIFT
 from steno.report.files.values import TOOLS
 
 __all__ = [
+    "COUNTS",
     "SORTS",
     "Choice",
     "Project",
@@ -28,7 +29,8 @@ __all__ = [
 Sort: TypeAlias = Literal["last", "edits", "reads", "lines", "sessions", "path"]
 SORTS: Final[tuple[Sort, ...]] = ("last", "edits", "reads", "lines", "sessions", "path")
 _TOOLS: Final = ", ".join(f"'{tool}'" for tool in TOOLS)
-_COUNTS: Final = f"t.name IN ({_TOOLS}) AND t.path != '' AND t.failed = 0"
+COUNTS: Final = f"t.name IN ({_TOOLS}) AND t.path != '' AND t.failed = 0"
+"""Which rows `t` of `tool_calls` are about a file, and worked."""
 _FIRST: Final = 400
 _EDITS: Final = "LEFT JOIN file_edits e ON e.message = t.message AND e.place = t.place"
 _ONCE: Final = "CASE t.call WHEN '' THEN t.message ELSE t.call END"
@@ -56,6 +58,8 @@ class Choice(msgspec.Struct, frozen=True):
     """Whether only those that were changed are wanted."""
     since: int | None = None
     sort: Sort = "last"
+    among: tuple[str, ...] | None = None
+    """The only projects, where there may be several."""
 
 
 class Touched(msgspec.Struct, frozen=True):
@@ -94,7 +98,7 @@ def _latest(connection: sqlite3.Connection, limit: int) -> list[str]:
     number = max(_FIRST, limit)
     while True:
         rows = connection.execute(
-            f"SELECT t.path FROM tool_calls t WHERE {_COUNTS} ORDER BY t.time DESC LIMIT ?",
+            f"SELECT t.path FROM tool_calls t WHERE {COUNTS} ORDER BY t.time DESC LIMIT ?",
             (number,),
         ).fetchall()
         found = list(dict.fromkeys(path for (path,) in rows))
@@ -165,10 +169,16 @@ def in_order(found: Iterable[Touched], sort: Sort) -> list[Touched]:
 
 
 def _where(choice: Choice) -> tuple[str, list[Any]]:
-    where, values = [_COUNTS], list[Any]()
+    where, values = [COUNTS], list[Any]()
     if choice.project is not None:
         where.append(f"t.message >> {SHIFT} IN (SELECT file FROM sessions WHERE project = ?)")
         values.append(choice.project)
+    if choice.among is not None:
+        where.append(
+            f"t.message >> {SHIFT} IN (SELECT file FROM sessions WHERE project IN "
+            "(SELECT value FROM json_each(?)))"
+        )
+        values.append(msgspec.json.encode(choice.among).decode())
     for word in choice.words.split():
         where.append(r"t.path LIKE ? ESCAPE '\'")
         values.append(f"%{word.translate(_ESCAPE)}%")
@@ -184,7 +194,7 @@ def projects(connection: sqlite3.Connection) -> list[Project]:
     sums: dict[str, list[int]] = {}
     for file, number, last in connection.execute(
         f"SELECT t.message >> {SHIFT}, count(*), max(t.time) FROM tool_calls t "
-        f"WHERE {_COUNTS} GROUP BY 1"
+        f"WHERE {COUNTS} GROUP BY 1"
     ):
         mine = sums.setdefault(home.get(file, ""), [0, 0])
         mine[0] += number
@@ -195,7 +205,7 @@ def projects(connection: sqlite3.Connection) -> list[Project]:
 
 def paths(connection: sqlite3.Connection) -> Iterable[str]:
     """Yield every path that was touched, some of them often."""
-    for (path,) in connection.execute(f"SELECT t.path FROM tool_calls t WHERE {_COUNTS}"):
+    for (path,) in connection.execute(f"SELECT t.path FROM tool_calls t WHERE {COUNTS}"):
         yield path
 
 
@@ -203,7 +213,7 @@ def project_of(connection: sqlite3.Connection, path: str) -> str:
     """Return the project whose sessions touched a file last."""
     row = connection.execute(
         f"SELECT s.project FROM tool_calls t JOIN sessions s ON s.file = t.message >> {SHIFT} "
-        f"WHERE t.path = ? AND {_COUNTS} ORDER BY t.time DESC LIMIT 1",
+        f"WHERE t.path = ? AND {COUNTS} ORDER BY t.time DESC LIMIT 1",
         (path,),
     ).fetchone()
     return "" if row is None else row[0]

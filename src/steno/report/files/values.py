@@ -70,6 +70,8 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     """How many lines it has, where that is known of one that is known in part."""
     added: int = 0
     removed: int = 0
+    wrote: tuple[str, ...] = ()
+    """Of a change to a file that is not known as a whole, the lines that it put in."""
     note: str = ""
     """What makes it doubtful, or why it is not known."""
     back: str = ""

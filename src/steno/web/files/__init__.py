@@ -2,6 +2,5 @@
 
 shelf      what is known of all files and of one, kept while the index stays the same
 tree       paths → folders, with one way down them open
-timeline   versions → what stands in the column of time
 panel      one version, or what lies between two, in full
 """

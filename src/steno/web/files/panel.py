@@ -9,8 +9,8 @@ from markupsafe import Markup
 from steno.report import words
 from steno.report.files.history import diff, shown, surviving
 from steno.report.files.texts import normal
+from steno.report.files.timeline import how_of, what_of
 from steno.report.files.values import History, Piece, Version
-from steno.web.files.timeline import what_of
 from steno.web.render.code import code_block, language_of
 from steno.web.render.diff import Hunk, diff_table
 
@@ -18,18 +18,6 @@ __all__ = ["Panel", "View", "between", "panel_of"]
 
 View: TypeAlias = Literal["diff", "before", "after"]
 _LINES: Final = 5_000
-_HOW: Final = {
-    "exact": {
-        "write": "Exact: it was written as a whole.",
-        "edit": "Exact: the client kept the whole file.",
-        "read": "Exact: it was read as a whole.",
-        "outside": "Exact: what came next recorded the whole file.",
-        "command": "Exact: what came later shows that nothing changed.",
-    },
-    "derived": "Derived: the file before, with the edit carried out.",
-    "partial": "In part: only some lines were ever read or recorded.",
-    "unknown": "Not known: nobody recorded it.",
-}
 
 
 class Panel(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +63,7 @@ def panel_of(history: History, version: Version, view: str, *, full: bool) -> Pa
         body=body,
         view=chosen,
         views=tuple(can),
-        how=_how(version),
+        how=how_of(version),
         added=version.added,
         removed=version.removed,
         standing=_standing(history, version, old, new),
@@ -104,11 +92,6 @@ def between(history: History, a: Version, b: Version) -> Panel:
 
 def _text(version: Version | None) -> str | None:
     return None if version is None else shown(version)
-
-
-def _how(version: Version) -> str:
-    told = _HOW[version.known]
-    return told if isinstance(told, str) else told[version.verb]
 
 
 def _standing(

@@ -1,6 +1,5 @@
 """Two sessions side by side, or what to choose them from."""
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -10,12 +9,13 @@ from starlette.responses import HTMLResponse, Response
 from steno.errors import NotFound
 from steno.index.opened import Index
 from steno.report import words
-from steno.report.compare import Comparison, Known, Side, compare
+from steno.report.compare import Side, compare
+from steno.report.compare.figures import rows_of
 from steno.report.compare.partners import find_sessions, listed_of, partners_of
-from steno.report.listing import Listed, costs_of
+from steno.report.compare.told import ALIKE, asked_of, known_of, said_of
+from steno.report.listing import Listed
 from steno.web.house import House, Place
-from steno.web.paint import links, page
-from steno.web.pair.figures import rows_of
+from steno.web.paint import duration, links, page
 from steno.web.pair.path import drawn
 from steno.web.pair.pick import choices_of
 from steno.web.pair.told import told
@@ -28,12 +28,6 @@ _ROWS: Final = 40
 _ALL: Final = 2_000
 _LONGEST: Final = 200
 _SECOND: Final = 1000
-_ALIKE: Final = {
-    "fork": "one was made from the other",
-    "prompt": "same first prompt, two tries",
-    "project": "same project",
-    "": "two sessions",
-}
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -72,7 +66,7 @@ def _compared(house: House, index: Index, places: tuple[Place, Place], *, whole:
     heads: list[_Head] = []
     for letter, place, other in zip("ab", places, reversed(places), strict=True):
         listed = _listed(index, place)
-        known = _known(house, index, listed)
+        known = known_of(index.connection, listed, house.prices)
         with house.session(place) as session:
             sides.append(told(session, known))
         heads.append(_head(letter, place, listed, house.now(), other))
@@ -83,10 +77,10 @@ def _compared(house: House, index: Index, places: tuple[Place, Place], *, whole:
         "here": "compare",
         "found": found,
         "heads": heads,
-        "alike": _ALIKE[found.alike],
-        "rows": rows_of(found),
-        "said": _said(found),
-        "asked": list(_asked(found)),
+        "alike": ALIKE[found.alike],
+        "rows": rows_of(found, duration),
+        "said": said_of(found),
+        "asked": list(asked_of(found)),
         "both_files": sum(one is not None and other is not None for _, one, other in found.files),
         "path": drawn(found, keys, links(), whole=whole),
         "whole": whole,
@@ -106,24 +100,6 @@ def _listed(index: Index, place: Place) -> Listed:
     return found
 
 
-def _known(house: House, index: Index, listed: Listed) -> Known:
-    models = index.connection.execute(
-        "SELECT u.model FROM usage u JOIN sessions s ON s.file = u.file "
-        "WHERE s.id = ? AND u.model != '' GROUP BY 1 ORDER BY sum(u.output) DESC, 1 LIMIT 6",
-        (listed.id,),
-    )
-    return Known(
-        title=listed.title,
-        project=listed.project,
-        branch=listed.branch,
-        models=tuple(model for (model,) in models),
-        figures=costs_of(index.connection, [listed.id], house.prices).get(listed.id),
-        turns=listed.turns,
-        calls=listed.calls,
-        failed=listed.failed,
-    )
-
-
 def _head(letter: str, place: Place, listed: Listed, now: float, other: Place) -> _Head:
     started = None if listed.started is None else listed.started / _SECOND
     return _Head(
@@ -137,34 +113,6 @@ def _head(letter: str, place: Place, listed: Listed, now: float, other: Place) -
         links().session(place.key),
         links().compare(a=other.key),
     )
-
-
-def _asked(found: Comparison) -> Iterator[tuple[bool, bool, str]]:
-    """Yield every prompt once: whether A has it, whether B has it, and its words."""
-    mine, theirs = (
-        [item.subject for item in side.path if item.is_prompt] for side in (found.a, found.b)
-    )
-    for part in found.prompts.parts:
-        for place in part.a:
-            yield True, part.common, mine[place]
-        if not part.common:
-            for place in part.b:
-                yield False, True, theirs[place]
-
-
-def _said(found: Comparison) -> str:
-    """Return in a sentence how the paths go."""
-    steps = sum(not item.is_prompt for item in found.a.path)
-    if found.parting is None:
-        return "the same way to the end"
-    if not found.parting.steps and not found.common:
-        return "no step in common" if steps else "nothing was done in A"
-    before = words.count(found.parting.steps, "step")
-    later = found.common - found.parting.steps
-    more = f", {words.count(later, 'more step')} in common later" if later else ""
-    if not found.parting.steps:
-        return f"they part at once{more}"
-    return f"{before} in common, then they part{more}"
 
 
 # Choosing

@@ -9,10 +9,10 @@ from starlette.responses import HTMLResponse, Response
 from steno.errors import NotFound
 from steno.index.opened import Index
 from steno.report import words
+from steno.report.files.timeline import Entry, brief_day, entries_of, what_of, when_of, where_of
 from steno.report.files.values import History, Version
 from steno.web.files.panel import between, panel_of
 from steno.web.files.shelf import shelf_of
-from steno.web.files.timeline import Entry, brief_day, entries_of, what_of, when_of, where_of
 from steno.web.files.tree import Branch, rows_of, tree_of
 from steno.web.house import House
 from steno.web.paint import links, page

@@ -11,9 +11,9 @@ from steno.errors import BadRequest
 from steno.index.opened import Index
 from steno.report import words
 from steno.report.clock import day_of
+from steno.report.files.timeline import brief_day
 from steno.report.files.touched import Choice, Project, Sort, Touched, in_order, touched
 from steno.web.files.shelf import shelf_of
-from steno.web.files.timeline import brief_day
 from steno.web.files.tree import Branch, Folder, folders_in, inside, rows_of, tree_of
 from steno.web.house import House
 from steno.web.paint import links, page

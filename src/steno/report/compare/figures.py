@@ -1,6 +1,6 @@
 """The table of what differs between two sessions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
@@ -8,7 +8,6 @@ import msgspec
 from steno.report import words
 from steno.report.compare.sides import Side
 from steno.report.compare.weigh import Comparison, Figure, Which
-from steno.web.paint import duration, money
 
 __all__ = ["Row", "rows_of"]
 
@@ -34,28 +33,30 @@ class Row(msgspec.Struct, frozen=True):
     better: Which = ""
 
 
-def rows_of(found: Comparison) -> list[Row]:
-    """Return the lines; what neither has is left out."""
-    return list(_rows(found))
+def rows_of(
+    found: Comparison, duration: Callable[[float | None], str] = words.duration
+) -> list[Row]:
+    """Return the lines; what neither has is left out. `duration` says how long something took."""
+    return list(_rows(found, duration))
 
 
-def _rows(found: Comparison) -> Iterator[Row]:
+def _rows(found: Comparison, duration: Callable[[float | None], str]) -> Iterator[Row]:
     a, b = found.a, found.b
     figures = {figure.name: figure for figure in found.figures}
     yield Row("Model", _models(a), _models(b))
     yield Row("Ended", _ended(a), _ended(b), better=_finished(a, b))
-    yield _plain(figures["Turns"])
-    yield _plain(figures["Steps"])
+    yield _plain(figures["Turns"], duration)
+    yield _plain(figures["Steps"], duration)
     failed = figures["Failed steps"]
     if a.failed or b.failed:
         shares = _share(a.failed, a.steps), _share(b.failed, b.steps)
         yield Row(failed.name, *shares, _delta(failed), failed.better)
     for name in ("Time worked", "Cost", "Tokens read", "Tokens written", "Read from cache"):
         if figures[name].a is not None or figures[name].b is not None:
-            yield _plain(figures[name])
+            yield _plain(figures[name], duration)
     for name in ("Sub-agents", "Compactions"):
         if figures[name].a or figures[name].b:
-            yield _plain(figures[name])
+            yield _plain(figures[name], duration)
     if a.branches or b.branches:
         given_up = figures["Abandoned branches"]
         yield Row("Abandoned", _abandoned(a), _abandoned(b), _delta(given_up), given_up.better)
@@ -76,21 +77,21 @@ def _tests(found: Comparison, failing: Figure | None) -> Iterator[Row]:
     )
 
 
-def _plain(figure: Figure) -> Row:
-    one, other = _shown(figure, figure.a), _shown(figure, figure.b)
+def _plain(figure: Figure, duration: Callable[[float | None], str]) -> Row:
+    one, other = (_shown(figure, value, duration) for value in (figure.a, figure.b))
     if one == other:
         return Row(figure.name, one, other)
     return Row(figure.name, one, other, _delta(figure), figure.better)
 
 
-def _shown(figure: Figure, value: float | None) -> str:
+def _shown(figure: Figure, value: float | None, duration: Callable[[float | None], str]) -> str:
     if value is None:
         return "not known"
     match figure.unit:
         case "seconds":
             return duration(value)
         case "money":
-            return money(int(value))
+            return words.money(int(value))
         case "tokens":
             return words.tokens(int(value))
         case "share":

@@ -10,13 +10,26 @@ from steno.report import words
 from steno.report.files.values import Version
 from steno.session.story.steps import one_line
 
-__all__ = ["Entry", "brief_day", "entries_of", "what_of", "when_of", "where_of"]
+__all__ = ["Entry", "brief_day", "entries_of", "how_of", "what_of", "when_of", "where_of"]
 
 _SAID: Final = 160
 _SECOND: Final = 1000
 _SHORT: Final = 3
 _TITLE: Final = 80
 _WHAT: Final = {"write": "Written", "edit": "Edited", "read": "Read", "command": "May have changed"}
+
+_HOW: Final = {
+    "exact": {
+        "write": "Exact: it was written as a whole.",
+        "edit": "Exact: the client kept the whole file.",
+        "read": "Exact: it was read as a whole.",
+        "outside": "Exact: what came next recorded the whole file.",
+        "command": "Exact: what came later shows that nothing changed.",
+    },
+    "derived": "Derived: the file before, with the edit carried out.",
+    "partial": "In part: only some lines were ever read or recorded.",
+    "unknown": "Not known: nobody recorded it.",
+}
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +101,12 @@ def what_of(version: Version) -> str:
     if version.tool == "attached":
         what = "Attached"
     return f"{what}, then rewound" if version.abandoned and version.verb != "read" else what
+
+
+def how_of(version: Version) -> str:
+    """Return how it is known, in a sentence."""
+    told = _HOW[version.known]
+    return told if isinstance(told, str) else told[version.verb]
 
 
 def _kind(version: Version) -> str:
