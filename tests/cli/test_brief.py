@@ -84,6 +84,8 @@ def test_projects_and_times_choose_by_the_index(
 
 @pytest.mark.usefixtures("three")
 def test_how_many_more_sessions_fit_is_said(steno: Steno) -> None:
+    within = ["--since", "2026-11-10", "--last", "1"]
+    assert steno("brief", *within, "--json").json["sessions_left_out"] == 1
     options = ["--since", "2026-11-02", "--last", "1"]
     assert steno("brief", *options, "--json").json["sessions_left_out"] == 2
     assert "2 more sessions" in steno("brief", *options).out

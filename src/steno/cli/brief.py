@@ -31,7 +31,7 @@ SESSION is named as everywhere; without one it is the newest. No model is asked:
 lines, commands, tests, commits, pull requests, sub-agents, failures and how they ended come from
 the records. With --since or --until only the turns of that time are told.
 
-\\b
+\b
   steno brief                                   the newest session
   steno brief 7c1f --format markdown            to paste somewhere
   steno brief --project . --budget 2000         for a new conversation, at most 2,000 tokens

@@ -1,5 +1,6 @@
 """Whatever a file holds, a brief comes of it."""
 
+import copy
 import json
 from typing import Any
 
@@ -73,5 +74,5 @@ def _spoil(value: Any, draw: st.DataObject) -> None:
         if isinstance(inner, dict | list) and inner and draw.draw(st.booleans()):
             value = inner
             continue
-        value[key] = draw.draw(st.sampled_from(_ODD))
+        value[key] = copy.deepcopy(draw.draw(st.sampled_from(_ODD)))
         return

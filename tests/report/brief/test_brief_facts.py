@@ -1,5 +1,6 @@
 """What a brief says of a session: asked, done, decided, gone wrong, left open."""
 
+import pytest
 from tests.builders import Json, Session, session, text, tool
 from tests.session.opened import opened
 
@@ -72,6 +73,18 @@ def test_turns_that_are_told_elsewhere_are_left_out() -> None:
     one = session(seed=1).user("One.").assistant("1").done().user("Two.").assistant("2").done()
     told = brief_of(opened(one), skip={one.prompts[0]})
     assert ([turn.text for turn in told.turns], told.elsewhere) == (["Two."], 1)
+
+
+def test_turns_that_overlap_are_worked_on_once() -> None:
+    one = session(seed=1).user("One.").assistant("1").turn_duration(60_000)
+    one.user("Two.").assistant("2").turn_duration(60_000).done()
+    made = opened(one)
+    first, second = made.turns()
+    assert first.started is not None
+    assert second.started is not None
+    apart = (second.started - first.started).total_seconds()
+    assert 0 < apart < 60
+    assert brief_of(made).seconds == pytest.approx(60 + apart, abs=0.01)
 
 
 # Done
@@ -255,9 +268,10 @@ def test_a_failure_that_nobody_came_back_to_is_not_solved_and_left_open() -> Non
 def test_what_a_call_was_made_wrongly_for_is_only_counted() -> None:
     one = session(seed=1).user("Go.")
     did(one, edit(), "<tool_use_error>File has not been read yet.</tool_use_error>", error=True)
+    did(one, tool("Read", file_path=_FILE), "File does not exist.", error=True)
     did(one, bash("grep -r tide src"), "Exit code 1", error=True)
     work = brief(one).work
-    assert (work.troubles, work.slips) == ((), 2)
+    assert (work.troubles, work.slips) == ((), 3)
 
 
 def test_an_api_error_that_was_got_over_is_solved_and_one_at_the_end_is_open() -> None:

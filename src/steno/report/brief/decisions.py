@@ -40,7 +40,6 @@ _LONGEST: Final = 320
 _EACH: Final = 3
 """How many sentences of one turn are kept; the first, in its last words first."""
 _PLAN: Final = 4_000
-_APPROVED: Final = re.compile(r"approved|proceed|start coding", re.IGNORECASE)
 _INSTEAD: Final = re.compile(
     r"the user said:\s*(?P<words>.*?)(?:\n\nNote: The user's next message|\Z)", re.DOTALL
 )
@@ -76,9 +75,8 @@ def _settled(deed: Deed, project: str) -> Iterator[Decision]:
         yield Decision(kind="refused", text=told, about=about, turn=deed.turn)
     elif step.verb == "ExitPlanMode" and step.state == "ok":
         plan = deed.given.get("plan")
-        words_of_plan = plan if isinstance(plan, str) else ""
-        if words_of_plan and _APPROVED.search(deed.printed[:400]):
-            yield Decision(kind="plan", text=words_of_plan.strip()[:_PLAN], turn=deed.turn)
+        if isinstance(plan, str) and plan.strip():
+            yield Decision(kind="plan", text=plan.strip()[:_PLAN], turn=deed.turn)
     elif step.verb == "AskUserQuestion" and step.state == "ok":
         for question, answer in _answers(deed):
             yield Decision(kind="answer", text=answer, about=question, turn=deed.turn)

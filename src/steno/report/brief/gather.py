@@ -94,10 +94,17 @@ def _uuid(turn: Turn) -> str:
 
 
 def _worked(turns: Sequence[Turn]) -> float:
-    """Return how long turns took, at most the time that lies between the first and the last."""
-    took = sum(turn.duration or 0.0 for turn in turns)
-    moments = [time for turn in turns for time in (turn.started, turn.ended) if time is not None]
-    return min(took, (max(moments) - min(moments)).total_seconds()) if moments else took
+    """Return how long was worked: what turns took, where they overlap only once."""
+    spans = sorted(
+        (turn.started.timestamp(), turn.started.timestamp() + turn.duration)
+        for turn in turns
+        if turn.started is not None and turn.duration
+    )
+    took, reached = 0.0, float("-inf")
+    for start, end in spans:
+        took += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return took
 
 
 def _seconds(time: datetime | None) -> float | None:
