@@ -70,7 +70,7 @@ class _Lines:
     def _head(self) -> Iterator[Line]:
         brief = self._brief
         yield [(one_line(brief.title, self._wide), "bold")]
-        shown = sum(not turn.is_empty for turn in brief.turns)
+        shown = sum(not turn.idle for turn in brief.turns)
         parts = (
             words.project_name(brief.project),
             brief.branch,
@@ -186,7 +186,7 @@ class _Lines:
     # Turn by turn
 
     def _turns(self) -> Iterator[Line]:
-        turns = [turn for turn in self._brief.turns if not turn.is_empty]
+        turns = [turn for turn in self._brief.turns if not turn.idle]
         for turn in turns:
             yield from self._turn(turn)
 

@@ -122,8 +122,30 @@ def test_commits_tools_and_lines_are_those_of_the_raw_lines(shared: Path) -> Non
 # Against what was read by hand
 
 _GOLDEN = {
-    "entireio+cli/81/de29e2290e/0/full.jsonl": "t3 c1 p0 f6 +1028 -101 ok2 bad0 d0 x1 open:uncommitted1",
+    "EntityProcess+agentv/7a/d2528cc37f/0/full.jsonl": "t1 c2 p1 f1 +3 -0 ok0 bad0 d0 x1",
+    "EntityProcess+agentv/1e/d266d094ed/1/full.jsonl": "t2 c1 p0 f1 +182 -0 ok0 bad0 d0 x1",
+    "entireio+cli/73/7e6e3ea2ad/2/full.jsonl": (
+        "t1 c0 p0 f2 +149 -25 ok2 bad1 d0 x2 open:uncommitted2"
+    ),
+    "entireio+cli/81/de29e2290e/0/full.jsonl": (
+        "t3 c1 p0 f6 +1028 -101 ok2 bad0 d0 x1 open:uncommitted1"
+    ),
+    "entireio+cli/84/324d6610f2/0/full.jsonl": (
+        "t4 c2 p0 f6 +164 -218 ok2 bad0 d2 x1 open:todo2 open:uncommitted1"
+    ),
+    "entireio+cli/89/e8867f9092/0/full.jsonl": (
+        "t4 c0 p0 f5 +86 -64 ok6 bad1 d0 x3 open:question1 open:uncommitted5"
+    ),
+    "entireio+cli/c7/f7b48fb868/0/full.jsonl": "t7 c2 p0 f4 +113 -30 ok3 bad1 d4 x2",
+    "entireio+cli/d9/e47174f862/0/full.jsonl": "t3 c1 p0 f5 +109 -311 ok1 bad0 d1 x0",
+    "obra+episodic-memory/test/fixtures/large-conversation.jsonl": (
+        "t22 c11 p1 f11 +155 -165 ok0 bad0 d1 x10"
+    ),
+    "obra+episodic-memory/test/fixtures/long-conversation.jsonl": (
+        "t15 c5 p0 f18 +1329 -112 ok0 bad0 d0 x3"
+    ),
 }
+"""Turns, commits, pull requests, files and lines, tests, decisions, failures, open ends."""
 
 
 def _figures(brief: Brief) -> str:
@@ -131,7 +153,7 @@ def _figures(brief: Brief) -> str:
     ends = Counter(each.kind for each in brief.open)
     return " ".join(
         [
-            f"t{sum(not turn.is_empty for turn in brief.turns)}",
+            f"t{sum(not turn.idle for turn in brief.turns)}",
             f"c{len(work.commits)}",
             f"p{len(work.pulls)}",
             f"f{len(work.files)}",

@@ -4,7 +4,7 @@ import pytest
 from tests.builders import Json, Session, session, text, tool
 from tests.session.opened import opened
 
-from steno.report.brief import Brief, brief_of
+from steno.report.brief import Brief, as_markdown, brief_of
 from steno.report.brief.values import Open
 
 _ROOM = "/home/ada/tidegauge"
@@ -73,6 +73,20 @@ def test_turns_that_are_told_elsewhere_are_left_out() -> None:
     one = session(seed=1).user("One.").assistant("1").done().user("Two.").assistant("2").done()
     told = brief_of(opened(one), skip={one.prompts[0]})
     assert ([turn.text for turn in told.turns], told.elsewhere) == (["Two."], 1)
+
+
+def test_a_title_that_is_a_prompt_of_several_lines_is_told_further() -> None:
+    told = brief(session(seed=1).user("Do this:\n\n- flip the chart"))
+    assert told.title == "Do this: - flip the chart"
+
+
+def test_a_shell_command_of_the_user_that_led_to_no_answer_is_idle_and_not_told() -> None:
+    command = "<command-name>/flip</command-name><command-args></command-args>"
+    one = session(seed=1).user("<bash-input>make it so</bash-input>")
+    one.user("<bash-stdout>fine</bash-stdout><bash-stderr></bash-stderr>")
+    told = brief(one.user(command), "Flipped.")
+    assert [turn.idle for turn in told.turns] == [True, False]
+    assert "make it so" not in as_markdown(told).partition("Turns")[2]
 
 
 def test_turns_that_overlap_are_worked_on_once() -> None:

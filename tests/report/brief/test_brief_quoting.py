@@ -248,6 +248,15 @@ def test_of_several_sessions_the_newest_keeps_most_and_the_others_are_counted() 
     assert f"{35 - told} more sessions left out." in written
 
 
+def test_a_turn_that_lost_its_details_to_the_budget_is_still_told() -> None:
+    words = "<command-name>/plan</command-name><command-args>the chart</command-args>"
+    one = session(seed=3).user(words).assistant(tool("Bash", command="ls")).result("x")
+    one.assistant("Word " * 400).done().turn("And then?", "Nothing.")
+    written = as_markdown(brief_of(opened(one)), 160)
+    assert "Word" not in written
+    assert "/plan the chart" in written
+
+
 def _turn(number: int) -> values.Asked:
     return values.Asked(number=1, origin="human", text=f"Ask {number}", answer="Word " * 40)
 

@@ -18,6 +18,8 @@ __all__ = ["brief_of"]
 
 _BY_CLIENT: Final = frozenset(("summary", "meta"))
 """Origins of words that nobody asked with."""
+_MORE: Final = " …"
+_LONGEST: Final = 300
 
 
 def brief_of(
@@ -56,7 +58,7 @@ def brief_of(
     status = session.status(age)
     return Brief(
         id=session.id,
-        title=session.title.text,
+        title=_title(session, turns),
         project=project,
         branch=session.branch,
         models=session.models,
@@ -71,6 +73,17 @@ def brief_of(
         open=left_open(turns, deeds, whole, status, _uncommitted(session, deeds)),
         gaps=sum(bool(gap.damage) for gap in session.transcript.gaps),
     )
+
+
+def _title(session: Session, turns: Sequence[Turn]) -> str:
+    """Return what it is called; of a prompt that gave it the name, more than the first line."""
+    title = session.title
+    first = title.text.removesuffix(_MORE)
+    if "prompt" not in title.source or first == title.text:
+        return title.text
+    prompts = (turn.prompt.text.strip() for turn in turns if turn.prompt is not None)
+    found = next((text for text in prompts if text.startswith(first)), title.text)
+    return " ".join(found[:_LONGEST].split())
 
 
 def _all_deeds(session: Session, turns: Sequence[Turn]) -> list[Deed]:
@@ -154,6 +167,8 @@ def _part(whole: Work, deeds: Sequence[Deed], turns: set[int] | None, project: s
 def _asked(turn: Turn, whole: Work, deeds: Sequence[Deed], project: str) -> Asked:
     prompt = turn.prompt
     said = "" if prompt is None or prompt.origin in _BY_CLIENT else prompt.text
+    work = _part(whole, deeds, {turn.number}, project)
+    by_human = prompt is not None and prompt.origin == "human"
     return Asked(
         number=turn.number,
         uuid=_uuid(turn),
@@ -166,7 +181,8 @@ def _asked(turn: Turn, whole: Work, deeds: Sequence[Deed], project: str) -> Aske
         seconds=turn.duration,
         interrupted=turn.interrupted,
         compacted=turn.compaction is not None and turn.compaction.kind == "full",
-        work=_part(whole, deeds, {turn.number}, project),
+        idle=not (turn.answer or work.tools or turn.interrupted or by_human),
+        work=work,
     )
 
 

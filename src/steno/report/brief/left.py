@@ -31,6 +31,9 @@ _UNDONE: Final = re.compile(
     r"\bgit\b[^\n;&|]*\b(?:reset\s+--hard|(?:checkout|restore)\s+(?:--\s+)?\.(?=\s|$))"
 )
 _OUTSIDE: Final = ("/", "~", "\\")
+_GLOB: Final = re.compile(r"[*?\[]")
+_MOST: Final = 2_000
+"""How many words behind `git add` are looked at before a commit."""
 _CLOSED: Final = frozenset(("completed", "cancelled", "canceled", "deleted"))
 
 
@@ -163,6 +166,7 @@ def uncommitted(deeds: Iterable[Deed], project: str) -> list[str]:
         if _UNDONE.search(command) and deed.step.state == "ok":
             waiting.clear()
         staged += ["*"] if _EVERYTHING.search(command) else _named(command)
+        del staged[_MOST:]
         if deed.shell.runs("git", "commit") and _committed(deed):
             for path in [path for path in waiting if _is_staged(path, staged)]:
                 del waiting[path]
@@ -193,6 +197,10 @@ def _is_staged(path: str, staged: list[str]) -> bool:
         name = word.removeprefix("./").rstrip("/")
         if word == "*" or path == name or path.endswith(f"/{name}") or name.endswith(f"/{path}"):
             return True
-        if path.startswith(f"{name}/") or f"/{name}/" in path or fnmatch(path, name):
+        if (
+            path.startswith(f"{name}/")
+            or f"/{name}/" in path
+            or (_GLOB.search(name) and fnmatch(path, name))
+        ):
             return True
     return False

@@ -132,7 +132,7 @@ def _session(brief: Brief, level: str) -> Iterator[str]:
         if body:
             yield f"{level}# {name}"
             yield "\n".join(body)
-    turns = [turn for turn in brief.turns if not turn.is_empty]
+    turns = [turn for turn in brief.turns if not turn.idle]
     if turns:
         yield f"{level}# Turns"
     for turn in turns:
@@ -145,7 +145,7 @@ def _session(brief: Brief, level: str) -> Iterator[str]:
 
 
 def _facts(brief: Brief) -> str:
-    shown = sum(not turn.is_empty for turn in brief.turns) + brief.omitted.get("turns", 0)
+    shown = sum(not turn.idle for turn in brief.turns) + brief.omitted.get("turns", 0)
     facts = [
         f"Session {span(brief.id, 80)}",
         f"project {span(brief.project, 160)}" if brief.project else "",

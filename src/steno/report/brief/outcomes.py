@@ -18,7 +18,8 @@ _BAD: Final = re.compile(
 _EXIT: Final = re.compile(r"\A(?:Error: )?Exit code -?\d+\s*")
 _TAGS: Final = re.compile(r"</?tool_use_error>")
 _COLOURS: Final = re.compile(r"\x1b(?:\[[0-9;:?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
-_RULED: Final = re.compile(r"[\s\u2500-\u257f]+\Z")
+_RULES: Final = " \t" + "".join(map(chr, range(0x2500, 0x2580)))
+"""What lines are drawn with."""
 _STRONG: Final = re.compile(
     r"^(?:[\w.]*(?:Error|Exception)\b.*:|error(?:\[\w+\])?:|fatal:|panic:|E   \S|--- FAIL:|✗"
     r"|npm ERR! (?!code|A complete|path)|ERROR\b|FAILED |curl: \(|CONFLICT |\[?\S{0,20}\]?\s?\S+\.\w+:\d+:\d+)"
@@ -66,7 +67,7 @@ def telling_line(text: str) -> str:
     "NameError: name 'x' is not defined"
     """
     plain = _TAGS.sub("", _EXIT.sub("", _COLOURS.sub("", text)))
-    whole = [_RULED.sub("", line.lstrip()) for line in plain.replace("\r", "\n").split("\n")]
+    whole = [line.lstrip().rstrip(_RULES) for line in plain.replace("\r", "\n").split("\n")]
     whole = [line for line in whole if not _ONLY_MARKS.fullmatch(line) and len(line) > _SHORTEST]
     lines = [line for line in whole if not _NOISE.match(line)] or whole
     if not lines:

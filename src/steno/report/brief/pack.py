@@ -88,7 +88,7 @@ def _grains(brief: Brief, place: int, *, alone: bool) -> list[_Grain]:
         add(8 if trouble.solved else 4, "troubles", at)
     for at, decision in enumerate(work.decisions):
         _add_decision(add, decision, at)
-    told = [at for at, turn in enumerate(brief.turns) if not turn.is_empty]
+    told = [at for at, turn in enumerate(brief.turns) if not turn.idle]
     for at in told:
         first, last = at == told[0], at == told[-1]
         _add_turn(add, -at, first=first, last=last, middle=5 if alone else 8)
@@ -129,7 +129,7 @@ def _pruned(brief: Brief, chosen: dict[str, dict[int, int]]) -> Brief:
     opened = tuple(each for at, each in enumerate(brief.open) if at in chosen.get("open", {}))
     counts = {
         "open": len(brief.open) - len(opened),
-        "turns": sum(not turn.is_empty for turn in brief.turns) - len(turns),
+        "turns": sum(not turn.idle for turn in brief.turns) - len(turns),
     }
     for name in _LISTS:
         counts[name] = len(getattr(brief.work, name)) - len(getattr(work, name))

@@ -17,6 +17,7 @@ from steno.session.story.steps import one_line
 __all__ = ["Shell", "named", "shell_of"]
 
 _LONGEST: Final = 20_000
+_NAMED: Final = 2_000
 _HERE: Final = re.compile(
     r"<<-?\s*(['\"]?)([A-Za-z_]\w*)\1.*?(?:^\s*\2\b|\Z)", re.DOTALL | re.MULTILINE
 )
@@ -234,7 +235,7 @@ def named(command: str, project: str) -> str:
     >>> named("cd /home/ada/web && npm test 2>&1 | tail -20", "/home/ada/web")
     'npm test'
     """
-    said = command[:_LONGEST].strip()
+    said = command[:_NAMED].strip()
     while found := _MOVES.match(said):
         said = said[found.end() :]
     while found := _ASIDE.search(said):

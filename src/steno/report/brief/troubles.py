@@ -22,18 +22,19 @@ _SLIPS: Final = frozenset(
 _API: Final = "API"
 _MISUSED: Final = "<tool_use_error>"
 _AFTER: Final = 8
+_LOOK: Final = 1_000
 _WHAT: Final = 300
 
 
 class _Case:
     """Something that failed and has not been seen to work yet."""
 
-    def __init__(self, deed: Deed, what: str) -> None:
-        self.first = deed
-        self.what = what
-        self.last = deed
-        self.times = 1
-        self.changed: dict[str, None] = {}
+    def __init__(self, deed: Deed, place: int, changes: int) -> None:
+        self.first = self.last = deed
+        self.place = place
+        self.changes = changes
+        """How many changes of files came before it."""
+        self.times = 0
 
 
 def troubles(
@@ -45,36 +46,25 @@ def troubles(
     """
     cases: dict[tuple[str, str], _Case] = {}
     closed: list[tuple[int, Trouble]] = []
-    slips = 0
-    order: dict[int, int] = {}
-    last = 0
+    changed: list[str] = []
+    last = slips = 0
     for place, deed in enumerate(deeds):
         key, last = _key(deed), deed.turn
         if _is_slip(deed):
             slips += 1
         elif key is not None and deed.verdict == "failed":
-            case = cases.get(key)
-            if case is None:
-                case = cases[key] = _Case(deed, _what(deed, project)[:_WHAT])
-                order[id(case)] = place
-            else:
-                case.times += 1
-                case.last = deed
+            case = cases.setdefault(key, _Case(deed, place, len(changed)))
+            case.times, case.last = case.times + 1, deed
         elif key is not None and key in cases and deed.verdict == "ok":
             case = cases.pop(key)
-            closed.append((order[id(case)], _trouble(case, deed.turn)))
-        _note_change(deed, project, cases.values())
+            closed.append((case.place, _trouble(case, deed.turn, changed, project)))
+        touch = deed.step.touch
+        if touch is not None and touch.changes and deed.step.state == "ok":
+            changed.append(below(touch.path, project))
     for (kind, _), case in cases.items():
         over = last if kind == _API and answered else 0
-        closed.append((order[id(case)], _trouble(case, over)))
+        closed.append((case.place, _trouble(case, over, changed, project)))
     return tuple(trouble for _, trouble in sorted(closed, key=lambda pair: pair[0])), slips
-
-
-def _note_change(deed: Deed, project: str, cases: Iterable[_Case]) -> None:
-    touch = deed.step.touch
-    if touch is not None and touch.changes and deed.step.state == "ok":
-        for case in cases:
-            case.changed[below(touch.path, project)] = None
 
 
 def _key(deed: Deed) -> tuple[str, str] | None:
@@ -104,15 +94,16 @@ def _what(deed: Deed, project: str) -> str:
     return step.verb if step.kind == "error" else f"{step.verb} {below(step.subject, project)}"
 
 
-def _trouble(case: _Case, until: int) -> Trouble:
+def _trouble(case: _Case, until: int, changed: list[str], project: str) -> Trouble:
     last = case.last
     said = last.step.subject if last.step.kind == "error" else telling_line(last.printed)
+    between = changed[case.changes : case.changes + _LOOK] if until else []
     return Trouble(
-        what=case.what,
+        what=_what(case.first, project)[:_WHAT],
         said=said or last.step.outcome,
         times=case.times,
         solved=bool(until),
-        after=tuple(case.changed)[:_AFTER] if until else (),
+        after=tuple(dict.fromkeys(between))[:_AFTER],
         turn=case.first.turn,
         until=until,
     )

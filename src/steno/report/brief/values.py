@@ -185,12 +185,9 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     interrupted: bool = False
     compacted: bool = False
     """Whether the conversation was summed up right before it."""
+    idle: bool = False
+    """Whether nothing came of it: a command of the client itself."""
     work: Work = Work()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing came of it: a command of the client itself."""
-        return not (self.answer or self.work.tools or self.interrupted or self.origin == "human")
 
 
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
