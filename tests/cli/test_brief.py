@@ -120,6 +120,16 @@ def test_a_budget_makes_markdown_of_at_most_so_many_tokens(steno: Steno) -> None
     assert len(ran.out) * 2 <= 250 * 7
 
 
+@pytest.mark.usefixtures("three")
+def test_for_a_budget_no_more_sessions_are_read_than_could_fit(
+    steno: Steno, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steno.report.brief.choose._HEADING", 100)
+    ran = steno("brief", "--last", 0, "--budget", 199)
+    assert ran.out.startswith("# Brief of 2 sessions\n")
+    assert ran.out.endswith(" more sessions left out.\n")
+
+
 @pytest.mark.parametrize(
     "options",
     [

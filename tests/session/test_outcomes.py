@@ -117,6 +117,9 @@ def test_a_refused_call_is_denied_and_an_interrupted_one_interrupted() -> None:
     for version in ("2.0.76", "2.1.325"):
         made = session(version).user("go").assistant(tool("Bash", command="rm")).deny()
         assert opened(made).turns()[0].steps[0].state == "denied"
+    words = "The user doesn't want to take this action right now. STOP what you are doing."
+    made = session("1.0.128").user("go").assistant(tool("Bash", command="rm"))
+    assert opened(made.result(words, error=True)).turns()[0].steps[0].state == "denied"
     made = session().user("go").assistant(tool("Bash", command="sleep")).interrupt()
     turn = opened(made).turns()[0]
     assert (turn.steps[0].state, turn.interrupted) == ("interrupted", True)

@@ -151,24 +151,34 @@ def _places(
     demo: bool,
 ) -> "tuple[list[Place], int]":
     """Return the sessions that are meant, and how many more fit."""
-    from steno.report.brief.choose import choose, place_of
-    from steno.store.library import find, newest_first, seen
+    from steno.report.brief.choose import choose, most_for, place_of
+    from steno.store.library import find
 
     where = roots(root, demo=demo)
     if names:
         found = {found.path: found for found in (find(name, where) for name in names)}
         return [place_of(each) for each in found.values()], 0
-    if wanted is not None:
+    if wanted is None:
+        places = _newest(where, 1 if given.last is None else given.last)
+        most = len(places)
+    else:
         with fresh_index(root, demo=demo, no_sync=given.no_sync) as index:
             places = choose(index.connection, wanted)
         most = _MOST if given.last is None else given.last or len(places)
-        return places[:most], max(0, len(places) - most)
-    most = 1 if given.last is None else given.last
+    if given.budget is not None:
+        most = min(most, most_for(given.budget))
+    return places[:most], max(0, len(places) - most)
+
+
+def _newest(where: tuple[str, ...] | None, most: int) -> "list[Place]":
+    from steno.report.brief.choose import place_of
+    from steno.store.library import newest_first, seen
+
     listed = (each for each, look in seen(newest_first(where, archived=True)) if not look.hidden)
     places = [place_of(each) for each in islice(listed, most or None)]
     if not places:
         raise NotFound("there is no session", hint="`steno demo` makes some to look at")
-    return places, 0
+    return places
 
 
 def _write(briefs: "list[Brief]", further: int, form: str, given: _Asked, screen: Screen) -> None:

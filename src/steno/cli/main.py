@@ -54,6 +54,7 @@ part of one, or `last`.
   steno ls                    what happened lately
   steno show last             read the newest session
   steno show 7c1f --turn 4    one turn of it
+  steno brief                 what was done in it, and what is left open
   steno check                 is anything damaged or lost?
   steno repair 7c1f           make it resume, in a new file
   steno demo                  made-up sessions to try things on

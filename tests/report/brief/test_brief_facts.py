@@ -6,6 +6,7 @@ from tests.session.opened import opened
 
 from steno.report.brief import Brief, as_markdown, brief_of
 from steno.report.brief.values import Open
+from steno.session.session import Session as Made
 
 _ROOM = "/home/ada/tidegauge"
 _FILE = f"{_ROOM}/src/chart.py"
@@ -78,6 +79,14 @@ def test_turns_that_are_told_elsewhere_are_left_out() -> None:
 def test_a_title_that_is_a_prompt_of_several_lines_is_told_further() -> None:
     told = brief(session(seed=1).user("Do this:\n\n- flip the chart"))
     assert told.title == "Do this: - flip the chart"
+
+
+def test_a_session_that_nothing_names_is_called_after_its_first_prompt() -> None:
+    one = session(seed=1).user("Look.").assistant(tool("Agent", description="d", prompt="Find it"))
+    one.agent(lambda child: child.assistant("Found."))
+    (file,) = opened(one.assistant("Done.").done()).agent_files
+    told = brief_of(Made(file.transcript, name="agent-a1"))
+    assert (told.title, [turn.text for turn in told.turns]) == ("Find it", ["Find it"])
 
 
 def test_a_shell_command_of_the_user_that_led_to_no_answer_is_idle_and_not_told() -> None:

@@ -17,7 +17,7 @@ from steno.store.discover import found_at
 from steno.store.found import Found
 from steno.store.library import open_found
 
-__all__ = ["Place", "briefs_of", "choose", "place_of"]
+__all__ = ["Place", "briefs_of", "choose", "most_for", "place_of"]
 
 _SECOND: Final = 1_000
 _SESSIONS: Final = """
@@ -28,6 +28,8 @@ _WITHIN: Final = (
     "EXISTS (SELECT 1 FROM turns t WHERE t.file = s.file AND t.started >= ? AND t.started < ?)"
 )
 _LATEST: Final = 1 << 62
+_HEADING: Final = 25
+"""Tokens that a session takes at the very least."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -54,6 +56,11 @@ def choose(connection: sqlite3.Connection, wanted: Wanted) -> list[Place]:
         for path, size, project in rows
         if wanted.has_project(project)
     ]
+
+
+def most_for(budget: int) -> int:
+    """Return how many sessions are worth reading for a budget: what a mere heading takes is known."""
+    return budget // _HEADING + 1
 
 
 def briefs_of(

@@ -79,10 +79,11 @@ def _title(session: Session, turns: Sequence[Turn]) -> str:
     """Return what it is called; of a prompt that gave it the name, more than the first line."""
     title = session.title
     first = title.text.removesuffix(_MORE)
-    if "prompt" not in title.source or first == title.text:
+    if title.source != "none" and ("prompt" not in title.source or first == title.text):
         return title.text
     prompts = (turn.prompt.text.strip() for turn in turns if turn.prompt is not None)
-    found = next((text for text in prompts if text.startswith(first)), title.text)
+    fits = "" if title.source == "none" else first
+    found = next((text for text in prompts if text and text.startswith(fits)), title.text)
     return " ".join(found[:_LONGEST].split())
 
 

@@ -55,6 +55,8 @@ _OMITTED: Final = {
     "troubles": "failure",
     "commands": "command",
 }
+_TOLD: Final = frozenset(("notification", "teammate", "other"))
+"""Origins of turns that nobody asked for."""
 _STATES: Final = {
     "ok": "",
     "failed": "failed",
@@ -344,7 +346,8 @@ def _turn(turn: Asked, level: str, *, alone: bool) -> Iterator[str]:
     yield f"{level} {' · '.join(mark for mark in marks if mark)}"
     if turn.text:
         pictures = f" (and {words.count(turn.images, 'picture')})" if turn.images else ""
-        yield f"Asked{pictures}:{_quoted(turn.text)}"
+        asked = "Told" if turn.origin in _TOLD else "Asked"
+        yield f"{asked}{pictures}:{_quoted(turn.text)}"
     for said in turn.meanwhile:
         yield f"Said meanwhile: {span(said, _WORDS)}"
     done = list(_did(turn.work))
