@@ -24,11 +24,11 @@ _POLITE: Final = re.compile(
 _LONGEST: Final = 400
 _TASK: Final = re.compile(r"Task #(\w{1,20})")
 _EVERYTHING: Final = re.compile(
-    r"\bgit\b[^\n;&|]*\badd\s+(?:-A|--all|-u|\.(?=\s|$|[;&|]))|\bgit\b[^\n;&|]*\bcommit\s+(?:-\w*a|--all)"
+    r"\bgit\b[^\n;&|]{0,200}\badd\s+(?:-A|--all|-u|\.(?=\s|$|[;&|]))|\bgit\b[^\n;&|]{0,200}\bcommit\s+(?:-\w*a|--all)"
 )
-_ADDED: Final = re.compile(r"\bgit\b[^\n;&|]*?\badd\s+([^\n;&|]+)")
+_ADDED: Final = re.compile(r"\bgit\b[^\n;&|]{0,200}?\badd\s+([^\n;&|]+)")
 _UNDONE: Final = re.compile(
-    r"\bgit\b[^\n;&|]*\b(?:reset\s+--hard|(?:checkout|restore)\s+(?:--\s+)?\.(?=\s|$))"
+    r"\bgit\b[^\n;&|]{0,200}\b(?:reset\s+--hard|(?:checkout|restore)\s+(?:--\s+)?\.(?=\s|$))"
 )
 _OUTSIDE: Final = ("/", "~", "\\")
 _GLOB: Final = re.compile(r"[*?\[]")
