@@ -11,13 +11,15 @@ from steno.report.blame.values import Blame
 from steno.report.blame.weave import lines_of, weave
 from steno.report.files.finding import Opener
 from steno.report.files.history import history
-from steno.store.git import Repository, Row, Was, repository_of
+from steno.store.git import Repository, Row, Was, is_in_one, repository_of
 from steno.store.plain import read_plain
 
 __all__ = ["blame"]
 
 _MOST: Final = 32 << 20
 _SECOND: Final = 1000
+_REFUSED: Final = "git is not there, or does not take this repository"
+_SLOW: Final = "git took too long: lines that are committed may not say so"
 
 
 def blame(
@@ -62,8 +64,15 @@ def blame(
         origins=tuple(origins),
         names=tuple(chain.path for chain in chains),
         git=repository is not None,
+        trouble=_trouble(repository, here) if git else "",
         doubts=doubts,
     )
+
+
+def _trouble(repository: Repository | None, here: str) -> str:
+    if repository is None:
+        return _REFUSED if is_in_one(here) else ""
+    return _SLOW if repository.slow else ""
 
 
 def _text(path: str) -> str:
