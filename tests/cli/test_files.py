@@ -230,6 +230,34 @@ def test_options_that_would_be_ignored_are_refused(steno: Steno) -> None:
     assert "no session touched 'nothing.py'" in missing.err
 
 
+@pytest.mark.usefixtures("ids")
+def test_names_that_are_no_text_are_names_that_nobody_knows(steno: Steno, tmp_path: Path) -> None:
+    odd = os.fsdecode(b"odd\xff.txt")
+    assert steno("files", odd).code == 1
+    assert steno("files", "a\0b").code == 1
+    (tmp_path / odd).write_text("x\n")
+    assert steno("files", odd).code == 1
+    ran = steno("blame", odd)
+    assert (ran.code, ran.err) == (0, "")
+    assert steno("blame", odd, "--json").code == 0
+    assert steno("files", PATH, "--at", "1", "--restore", "-o", tmp_path / f"new{odd}").code == 0
+
+
+def test_half_letters_are_told_and_not_written(steno: Steno, config: WriteConfig) -> None:
+    made = session(entrypoint="sdk-cli").user("Begin.")
+    write(made, "a\nHALF\n").done()
+    root = config(made)
+    transcript = next(root.rglob("*.jsonl"))
+    transcript.write_bytes(transcript.read_bytes().replace(b"HALF", b"\\ud83d"))
+    told = steno("files", PATH, "--at", "1", "--json")
+    assert told.code == 0
+    assert told.json["text"].startswith("a\n")
+    for options in (("--at", "1"), ("--restore",), ("--diff", "1", "1")):
+        ran = steno("files", PATH, *options)
+        assert ran.code in (0, 2)
+        assert "internal" not in ran.err
+
+
 # Whether it fits
 
 

@@ -11,6 +11,7 @@ from steno.report.blame.values import Blame
 from steno.report.blame.weave import lines_of, weave
 from steno.report.files.finding import Opener
 from steno.report.files.history import history
+from steno.report.names import text_of
 from steno.store.git import Repository, Row, Was, is_in_one, repository_of
 from steno.store.plain import read_plain
 
@@ -48,7 +49,8 @@ def blame(
     chains: list[Chain] = []
     doubts = 0
     for name, until in _names(here, names, repository).items():
-        found = history(connection, name, opened)
+        # No session can have written a name that is no text.
+        found = history(connection, name, opened) if text_of(name) == name else None
         if found is not None:
             end = None if until is None else (until + 1) * _SECOND
             versions = [each for each in found.versions if end is None or (each.time or 0) < end]
