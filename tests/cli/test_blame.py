@@ -111,3 +111,19 @@ def test_commits_and_earlier_names_are_said(steno: Steno, config: WriteConfig) -
     alone = steno("blame", repo.folder / "new.py", "--no-git", "--json").json
     assert [origin["kind"] for origin in alone["origins"]] == ["unknown"]
     assert not alone["git"]
+
+
+@git
+def test_a_repository_that_cannot_be_asked_is_said(
+    steno: Steno, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert steno("blame", path).err == ""
+    Repo(path.parent)
+    assert steno("blame", path).err == ""
+    (path.parent / ".git" / "HEAD").unlink()
+    ran = steno("blame", path)
+    assert ran.code == 0
+    assert "does not take this repository" in ran.err
+    assert steno("blame", path, "--no-git").err == ""
+    monkeypatch.setenv("PATH", "")
+    assert "git is not there" in steno("blame", path).err

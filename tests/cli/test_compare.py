@@ -1,7 +1,9 @@
 """`steno compare`."""
 
 import json
+import re
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,16 @@ def test_files_that_are_in_no_index_can_be_compared(steno: Steno, tmp_path: Path
     assert told["common_steps"] == 5
     assert told["a"]["cost_micro_usd"] is None
     assert "not known" not in steno("compare", *paths).out
+
+
+@pytest.mark.usefixtures("demo")
+def test_nothing_that_acts_on_a_terminal_gets_out_of_sessions_of_the_demo(steno: Steno) -> None:
+    ids = [row["id"] for row in steno("ls", "--demo", "--json", "--limit", "0").json]
+    for one, other in list(pairwise(ids))[:8]:
+        for style in ("text", "markdown"):
+            ran = steno("compare", "--demo", one, other, "--format", style)
+            assert ran.code == 0
+            assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", ran.out)
 
 
 # Golden: what real sessions hold, counted in their lines alone

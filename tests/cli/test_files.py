@@ -2,13 +2,23 @@
 
 import json
 import os
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.builders import session, tool
 from tests.cli.conftest import Steno
 from tests.conftest import WriteConfig
 from tests.report.filing import PATH, command, edit, read, write
+
+from steno.cli.timeline import diff_lines, timeline_lines, version_lines
+from steno.index.opened import open_index
+from steno.report.files.history import history
+from steno.report.files.values import Piece
+from steno.safe.terminal import Bit, Paint
+from steno.store.places import demo_dir
 
 MINUS = "\N{MINUS SIGN}"
 HOSTILE = "/srv/\x1b]0;pwned\x07\u202e.py"
@@ -220,6 +230,34 @@ def test_options_that_would_be_ignored_are_refused(steno: Steno) -> None:
     assert "no session touched 'nothing.py'" in missing.err
 
 
+@pytest.mark.usefixtures("ids")
+def test_names_that_are_no_text_are_names_that_nobody_knows(steno: Steno, tmp_path: Path) -> None:
+    odd = os.fsdecode(b"odd\xff.txt")
+    assert steno("files", odd).code == 1
+    assert steno("files", "a\0b").code == 1
+    (tmp_path / odd).write_text("x\n")
+    assert steno("files", odd).code == 1
+    ran = steno("blame", odd)
+    assert (ran.code, ran.err) == (0, "")
+    assert steno("blame", odd, "--json").code == 0
+    assert steno("files", PATH, "--at", "1", "--restore", "-o", tmp_path / f"new{odd}").code == 0
+
+
+def test_half_letters_are_told_and_not_written(steno: Steno, config: WriteConfig) -> None:
+    made = session(entrypoint="sdk-cli").user("Begin.")
+    write(made, "a\nHALF\n").done()
+    root = config(made)
+    transcript = next(root.rglob("*.jsonl"))
+    transcript.write_bytes(transcript.read_bytes().replace(b"HALF", b"\\ud83d"))
+    told = steno("files", PATH, "--at", "1", "--json")
+    assert told.code == 0
+    assert told.json["text"].startswith("a\n")
+    for options in (("--at", "1"), ("--restore",), ("--diff", "1", "1")):
+        ran = steno("files", PATH, *options)
+        assert ran.code in (0, 2)
+        assert "internal" not in ran.err
+
+
 # Whether it fits
 
 
@@ -306,3 +344,61 @@ def test_versions_of_real_sessions_are_what_their_lines_say(
             for number in numbers
         }
         assert texts <= found
+
+
+# What people see
+
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def _painted(lines: Iterable[Sequence[Bit]]) -> list[str]:
+    return [Paint().line(line) for line in lines]
+
+
+@pytest.mark.usefixtures("demo")
+def test_nothing_that_acts_on_a_terminal_gets_out_of_any_file_of_the_demo(steno: Steno) -> None:
+    paths = [row["path"] for row in steno("files", "--demo", "--json").json]
+    assert len(paths) > 15
+    with open_index(demo_dir(), fresh=False) as index:
+        for path in paths:
+            found = history(index.connection, path)
+            assert found is not None
+            told = _painted(timeline_lines(found, 90, 0.0, everything=True))
+            for version in found.versions:
+                told += _painted(version_lines(found, version, 90))
+            known = [each for each in found.versions if each.text is not None]
+            if known:
+                told += _painted(diff_lines(found, known[0], known[-1]))
+            assert not [line for line in told if _CONTROLS.search(line)]
+            assert all(len(line) <= 90 for line in told[:3])
+
+
+@pytest.mark.usefixtures("ids")
+def test_a_version_has_its_story_above_and_numbers_beside_its_lines(steno: Steno) -> None:
+    assert steno("files").code == 0
+    with open_index(fresh=False) as index:
+        found = history(index.connection, PATH)
+    assert found is not None
+    told = _painted(version_lines(found, found.versions[1], 90))
+    assert told[0] == PATH
+    assert told[1].startswith("version 2 of 3 · edited · ")
+    assert told[2] == "Derived: the file before, with the edit carried out."
+    assert told[3] == "  Go on."
+    assert [line.split() for line in told[5:]] == [["1", "a"], ["2", "c"]]
+    part = msgspec.structs.replace(
+        found.versions[1],
+        text=None,
+        known="partial",
+        total=9,
+        pieces=(Piece(2, ("x",)), Piece(5, ("y", "z"))),
+    )
+    lines = [line.strip() for line in _painted(version_lines(found, part, 90))[5:]]
+    assert lines == [
+        *("1 line not known", "2  x", "2 lines not known", "5  y", "6  z", "3 lines not known"),
+    ]
+    changed = _painted(diff_lines(found, found.versions[0], found.versions[1]))
+    assert [line[:11] for line in changed[:2]] == ["A version 1", "B version 2"]
+    assert changed[3:] == ["@@ -1,2 +1,2 @@", " a", "-b", "+c"]
+    same = _painted(diff_lines(found, found.versions[0], found.versions[0]))
+    assert same[-1] == "Not a line is different."

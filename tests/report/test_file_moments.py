@@ -121,6 +121,28 @@ def test_the_files_of_a_session_say_turns_and_lines_and_sub_agents(config: Write
     assert none == []
 
 
+def test_lines_that_an_edit_leaves_as_they_were_are_not_counted(config: WriteConfig) -> None:
+    made = session().have(PATH, "a\nb\nc\n").user("Change it.")
+    edit(made, "a\nb\nc", "a\nB\nb2\nc").done()
+    with open_index(str(config(made))) as index:
+        (mine,) = files_of(index.connection, made.session_id)
+    assert (mine.added, mine.removed) == (2, 1)
+
+
+def test_what_a_sub_agent_did_is_of_the_turn_that_called_it(
+    config: WriteConfig, tmp_path: Path
+) -> None:
+    made = session(entrypoint="sdk-cli").user("One.").assistant("Done.").user("Two.")
+    call = tool("Agent", description="More", prompt="Do it.", subagent_type="general")
+    made.assistant(call).agent(lambda child: write(child, "a\n").assistant("Done."))
+    made.assistant("Done.").done()
+    found = history_of(tmp_path, config(made))
+    assert [(bool(each.agent), each.turn) for each in found.versions] == [(True, 2)]
+    with pytest.raises(NotFound):
+        version_at(found, f"{made.session_id}:1", _NOW)
+    assert version_at(found, f"{made.session_id}:2", _NOW).text == "a\n"
+
+
 # Differences
 
 

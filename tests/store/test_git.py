@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from tests.gitting import Repo
 
-from steno.store.git import repository_of
+from steno.store import git
+from steno.store.git import is_in_one, repository_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
 
@@ -169,3 +170,19 @@ def test_what_is_missing_is_not_fetched(tmp_path: Path) -> None:
     assert found is not None
     assert found.annotated("a.py") == []
     assert not ran.exists()
+
+
+def test_git_is_not_waited_for_forever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repo = Repo(tmp_path / "r")
+    path = repo.write("a.py", "a\n")
+    repo.commit("Begin")
+    found = repository_of(str(path))
+    assert found is not None
+    assert not found.slow
+    monkeypatch.setattr(git, "_MOST", 1)
+    assert found.annotated("a.py") == []
+    assert found.slow
+    monkeypatch.setattr(git, "_TIME", 1e-6)
+    assert repository_of(str(path)) is None
+    assert is_in_one(str(path))
+    assert not is_in_one(str(tmp_path / "a.py"))

@@ -7,7 +7,7 @@ import pytest
 
 from steno.errors import BadRequest, Unwritable
 from steno.store.beneath import Folder
-from steno.store.placing import place
+from steno.store.placing import _is_below, place
 
 
 def test_a_new_file_is_written_whole(tmp_path: Path) -> None:
@@ -103,3 +103,13 @@ def test_where_there_are_no_links_a_new_file_is_still_new(
             folder.add("a", b"two")
     assert (tmp_path / "a").read_bytes() == b"one"
     assert [each.name for each in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_folder_is_known_by_what_it_is_and_not_by_its_name(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    (kept / "below").mkdir(parents=True)
+    (tmp_path / "KEPT").symlink_to(kept)
+    assert _is_below(str(tmp_path / "KEPT"), str(kept))
+    assert _is_below(str(tmp_path / "KEPT" / "below"), str(kept))
+    assert not _is_below(str(tmp_path), str(kept))
+    assert not _is_below(str(tmp_path), str(tmp_path / "nothing"))

@@ -83,6 +83,8 @@ def command(file: str, color: ColourMode, width: int | None, **given: Any) -> No
             names=asked.names,
             git=not asked.no_git,
         )
+    if found.trouble:
+        complain(found.trouble, "--no-git asks none")
     if asked.as_json:
         write_json(blame_json(found))
         return

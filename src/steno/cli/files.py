@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from steno.cli.fresh import NO_SYNC, fresh_index
-from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, roots, where_to_look
+from steno.cli.options import COLOR, JSON, WHERE, WIDTH, complete, options, roots, where_to_look
 from steno.cli.screen import Screen, complain, write_bytes, write_json
 from steno.errors import BadRequest, NotFound
 from steno.report import clock
@@ -78,8 +78,15 @@ class _Asked(msgspec.Struct):
         return where_to_look(self.root, demo=self.demo)
 
 
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """Offer sessions, and where none begins so, files."""
+    from click.shell_completion import CompletionItem
+
+    return complete(ctx, param, incomplete) or [CompletionItem(incomplete, type="file")]
+
+
 @click.command("files", help=_HELP, short_help="Show what agents did to files, and any version.")
-@click.argument("name", metavar="[SESSION|PATH]", required=False)
+@click.argument("name", metavar="[SESSION|PATH]", required=False, shell_complete=_complete)
 @click.option("--at", metavar="VERSION", help="The file at that version; of a session: that turn.")
 @click.option("--diff", nargs=2, metavar="A B", help="What changed from one version to another.")
 @click.option("--restore", is_flag=True, help="Write that version to a new file (the last one).")
@@ -181,6 +188,8 @@ def _meant(index: "Index", asked: _Asked) -> tuple[str, str]:
         try:
             return _session_of(index, name, asked), ""
         except (NotFound, OSError):
+            if os.path.isdir(name):
+                missing.hint = "a folder: `--project` lists what was touched in a project"
             raise missing from None
 
 

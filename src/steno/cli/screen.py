@@ -120,6 +120,13 @@ def write_json(value: object) -> None:
 
     from steno.format.encode import encode
 
-    data = encode(msgspec.to_builtins(value))
-    write_bytes(harmless(msgspec.json.format(data, indent=2)) + b"\n")
+    built = msgspec.to_builtins(value)
+    try:
+        data = msgspec.json.format(encode(built), indent=2)
+    except msgspec.DecodeError:
+        # A name or a text with half a letter in it, which JSON cannot hold.
+        from steno.report.names import encodable
+
+        data = msgspec.json.format(encode(encodable(built)), indent=2)
+    write_bytes(harmless(data) + b"\n")
     sys.stdout.buffer.flush()

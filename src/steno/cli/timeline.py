@@ -73,8 +73,9 @@ def _about(history: History) -> str:
 
 def _table(history: History, entries: Sequence[Entry], width: int, now: float) -> Iterator[Line]:
     versions = [entry.version for entry in entries]
+    places = {id(each): number for number, each in enumerate(history.versions, 1)}
     columns = [
-        Column("#", [_numbers(history, entry) for entry in entries], "bold", right=True),
+        Column("#", [_numbers(places, entry) for entry in entries], "bold", right=True),
         Column("WHEN", [_when(each, now) for each in versions]),
         Column("WHAT", [entry.what for entry in entries], most=24),
         Column("+", [plus(each.added) for each in versions], "green", right=True),
@@ -96,8 +97,8 @@ def _said(entries: Sequence[Entry]) -> list[str]:
     return ["" if each == before else each[1] for each, before in zip(said, above, strict=True)]
 
 
-def _numbers(history: History, entry: Entry) -> str:
-    last = number_of(history, entry.version)
+def _numbers(places: dict[int, int], entry: Entry) -> str:
+    last = places[id(entry.version)]
     first = last - len(entry.names) + 1
     return str(last) if first == last else f"{first}-{last}"
 
@@ -142,7 +143,7 @@ def history_json(history: History) -> dict[str, Any]:
         "path": history.path,
         "project": history.project,
         "lost": history.lost,
-        "versions": [version_json(history, each) for each in history.versions],
+        "versions": [_json(number, each) for number, each in enumerate(history.versions, 1)],
     }
 
 
@@ -151,9 +152,16 @@ def history_json(history: History) -> dict[str, Any]:
 
 def version_json(history: History, version: Version, *, whole: bool = False) -> dict[str, Any]:
     """Return a version for programs; `whole` adds its text, or what is known of it."""
-    inside = version in history.versions
-    told: dict[str, Any] = {
-        "number": number_of(history, version) if inside else None,
+    told = _json(number_of(history, version), version)
+    if whole:
+        told |= {"path": history.path, "text": version.text, "total": version.total}
+        told["pieces"] = [{"start": each.start, "lines": each.lines} for each in version.pieces]
+    return told
+
+
+def _json(number: int, version: Version) -> dict[str, Any]:
+    return {
+        "number": number or None,
         "name": version.name,
         "verb": version.verb,
         "tool": version.tool,
@@ -174,10 +182,6 @@ def version_json(history: History, version: Version, *, whole: bool = False) -> 
         "title": version.title,
         "prompt": version.prompt,
     }
-    if whole:
-        told |= {"path": history.path, "text": version.text, "total": version.total}
-        told["pieces"] = [{"start": each.start, "lines": each.lines} for each in version.pieces]
-    return told
 
 
 def version_lines(history: History, version: Version, width: int) -> Iterator[Line]:
@@ -207,10 +211,11 @@ def version_lines(history: History, version: Version, width: int) -> Iterator[Li
 
 
 def _head(history: History, version: Version) -> str:
-    if version not in history.versions:
+    number = number_of(history, version)
+    if not number:
         return "as it is on the disk"
     parts = [
-        f"version {number_of(history, version)} of {len(history.versions)}",
+        f"version {number} of {len(history.versions)}",
         what_of(version).lower(),
         _at(version),
         one_line(version.title, 60),

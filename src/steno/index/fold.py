@@ -277,15 +277,27 @@ def _lines_changed(given: dict[str, Any]) -> tuple[int, int]:
         if isinstance(change, dict):
             texts = cast("dict[str, Any]", change)
             new = texts.get("new_string", texts.get("content", texts.get("new_source")))
-            added += _count_lines(new)
-            removed += _count_lines(texts.get("old_string"))
+            came, went = _changed(_lines(texts.get("old_string")), _lines(new))
+            added += came
+            removed += went
     return added, removed
 
 
-def _count_lines(text: Any) -> int:
+def _changed(old: list[str], new: list[str]) -> tuple[int, int]:
+    """Return how many lines come and go; those that stay around the change are not counted."""
+    most = min(len(old), len(new))
+    head = tail = 0
+    while head < most and old[head] == new[head]:
+        head += 1
+    while tail < most - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return len(new) - head - tail, len(old) - head - tail
+
+
+def _lines(text: Any) -> list[str]:
     if not isinstance(text, str) or not text:
-        return 0
-    return text.count("\n") + (not text.endswith("\n"))
+        return []
+    return text.removesuffix("\n").split("\n")
 
 
 class _Agent(msgspec.Struct, rename="camel", gc=False):

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["Commit", "Repository", "Row", "Was", "repository_of"]
+__all__ = ["Commit", "Repository", "Row", "Was", "is_in_one", "repository_of"]
 
 _TIME: Final = 20.0
 """Seconds after which git is not waited for any more."""
@@ -77,6 +77,8 @@ class Repository:
 
     def __init__(self, program: str, top: str) -> None:
         self.top = top
+        self.slow = False
+        """Whether git took too long, or said too much, for an answer."""
         self._program = program
 
     def name_of(self, path: str) -> str:
@@ -116,7 +118,11 @@ class Repository:
         return [each for each in found if os.path.realpath(each) != self.top]
 
     def _ask(self, *words: str) -> bytes | None:
-        return _run(self._program, self.top, *words)
+        try:
+            return _run(self._program, self.top, *words)
+        except TimeoutError:
+            self.slow = True
+            return None
 
 
 def repository_of(path: str) -> Repository | None:
@@ -125,13 +131,31 @@ def repository_of(path: str) -> Repository | None:
     if program is None or not os.path.isabs(program):
         return None
     folder = os.path.dirname(os.path.realpath(path))
-    told = _run(program, folder, "rev-parse", "--show-toplevel")
+    try:
+        told = _run(program, folder, "rev-parse", "--show-toplevel")
+    except TimeoutError:
+        return None
     top = os.fsdecode(told.rstrip(b"\n")) if told else ""
     return Repository(program, os.path.realpath(top)) if top else None
 
 
+def is_in_one(path: str) -> bool:
+    """Say whether a file looks as if it lay in a repository, whatever git says."""
+    folder = os.path.dirname(os.path.realpath(path))
+    while not os.path.lexists(os.path.join(folder, ".git")):
+        above = os.path.dirname(folder)
+        if above == folder:
+            return False
+        folder = above
+    return True
+
+
 def _run(program: str, folder: str, *words: str) -> bytes | None:
-    """Return what git says; None where it fails, takes too long or says too much."""
+    """Return what git says; None where it fails.
+
+    Raises:
+        TimeoutError: it takes too long or says too much.
+    """
     import subprocess
 
     options = [part for each in _OFF for part in ("-c", each)]
@@ -145,9 +169,13 @@ def _run(program: str, folder: str, *words: str) -> bytes | None:
             timeout=_TIME,
             check=False,
         )
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError from error
+    except (OSError, ValueError):
         return None
-    return done.stdout if done.returncode == 0 and len(done.stdout) <= _MOST else None
+    if len(done.stdout) > _MOST:
+        raise TimeoutError
+    return done.stdout if done.returncode == 0 else None
 
 
 def _environment() -> dict[str, str]:

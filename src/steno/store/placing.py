@@ -41,7 +41,18 @@ def place(path: str, data: bytes, *, force: bool = False, never: Sequence[str] =
 
 
 def _is_below(folder: str, above: str) -> bool:
-    return folder == above or folder.startswith(above.rstrip(os.sep) + os.sep)
+    """Say whether a folder lies in another, under whatever name: some disks take `A` for `a`."""
+    if folder == above or folder.startswith(above.rstrip(os.sep) + os.sep):
+        return True
+    try:
+        wanted = os.stat(above)
+        while not os.path.samestat(os.stat(folder), wanted):
+            if folder == os.path.dirname(folder):
+                return False
+            folder = os.path.dirname(folder)
+    except OSError:
+        return False
+    return True
 
 
 def _put(held: Folder, name: str, path: str, data: bytes, *, force: bool) -> None:

@@ -11,13 +11,16 @@ from steno.report.blame.values import Blame
 from steno.report.blame.weave import lines_of, weave
 from steno.report.files.finding import Opener
 from steno.report.files.history import history
-from steno.store.git import Repository, Row, Was, repository_of
+from steno.report.names import text_of
+from steno.store.git import Repository, Row, Was, is_in_one, repository_of
 from steno.store.plain import read_plain
 
 __all__ = ["blame"]
 
 _MOST: Final = 32 << 20
 _SECOND: Final = 1000
+_REFUSED: Final = "git is not there, or does not take this repository"
+_SLOW: Final = "git took too long: lines that are committed may not say so"
 
 
 def blame(
@@ -46,7 +49,8 @@ def blame(
     chains: list[Chain] = []
     doubts = 0
     for name, until in _names(here, names, repository).items():
-        found = history(connection, name, opened)
+        # No session can have written a name that is no text.
+        found = history(connection, name, opened) if text_of(name) == name else None
         if found is not None:
             end = None if until is None else (until + 1) * _SECOND
             versions = [each for each in found.versions if end is None or (each.time or 0) < end]
@@ -62,8 +66,15 @@ def blame(
         origins=tuple(origins),
         names=tuple(chain.path for chain in chains),
         git=repository is not None,
+        trouble=_trouble(repository, here) if git else "",
         doubts=doubts,
     )
+
+
+def _trouble(repository: Repository | None, here: str) -> str:
+    if repository is None:
+        return _REFUSED if is_in_one(here) else ""
+    return _SLOW if repository.slow else ""
 
 
 def _text(path: str) -> str:

@@ -54,5 +54,7 @@ class Blame(msgspec.Struct, frozen=True, kw_only=True):
     """What sessions called the file, of all names that were looked for."""
     git: bool
     """Whether a repository was asked."""
+    trouble: str = ""
+    """Why a repository could not be asked, or not for everything."""
     doubts: int = 0
     """How often a command, or an edit of an unknown text, leaves open what happened in between."""

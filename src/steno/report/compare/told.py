@@ -54,11 +54,13 @@ def asked_of(found: Comparison) -> Iterator[tuple[bool, bool, str]]:
 
 def said_of(found: Comparison) -> str:
     """Return in a sentence how the paths go."""
-    steps = sum(not item.is_prompt for item in found.a.path)
+    mine, theirs = (any(not item.is_prompt for item in side.path) for side in (found.a, found.b))
+    if not mine and not theirs:
+        return "neither did anything"
     if found.parting is None:
         return "the same way to the end"
     if not found.parting.steps and not found.common:
-        return "no step in common" if steps else "nothing was done in A"
+        return "no step in common" if mine else "nothing was done in A"
     before = words.count(found.parting.steps, "step")
     later = found.common - found.parting.steps
     more = f", {words.count(later, 'more step')} in common later" if later else ""

@@ -83,6 +83,7 @@ class Finder:
         self._sources: dict[int, FileSource | ArchiveSource | None] = {}
         self._abandoned: dict[int, tuple[frozenset[int], dict[int, int]]] = {}
         self._prompts: dict[tuple[int, int], str] = {}
+        self._callers: dict[int, tuple[int, int] | None] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -252,15 +253,28 @@ class Finder:
         number = self._turn(touch_file, offset)
         return self._words(touch_file, number or turn)
 
+    def turn(self, touch_file: int, turn: int) -> int:
+        """Return the turn of the session that a touch belongs to; sub-agents count their own."""
+        owner = self.owners[touch_file]
+        above = self._above(owner) if owner.agent else None
+        return turn if above is None else above[1]
+
     def _asked_above(self, owner: Owner) -> str:
         """Return what was asked of the session that a sub-agent worked for."""
-        row = self._connection.execute(
-            "SELECT m.turn, m.id FROM links l JOIN sessions s ON s.file = l.file "
-            "JOIN messages m ON m.id = l.message "
-            "WHERE l.kind = 'agent' AND l.target = ? AND s.id = ?",
-            (owner.agent, owner.id),
-        ).fetchone()
-        return "" if row is None else self._words(row[1] >> SHIFT, row[0])
+        above = self._above(owner)
+        return "" if above is None else self._words(*above)
+
+    def _above(self, owner: Owner) -> tuple[int, int] | None:
+        """Return the file and the turn in which a sub-agent was called."""
+        if owner.file not in self._callers:
+            row = self._connection.execute(
+                "SELECT m.turn, m.id FROM links l JOIN sessions s ON s.file = l.file "
+                "JOIN messages m ON m.id = l.message "
+                "WHERE l.kind = 'agent' AND l.target = ? AND s.id = ?",
+                (owner.agent, owner.id),
+            ).fetchone()
+            self._callers[owner.file] = None if row is None else (row[1] >> SHIFT, row[0])
+        return self._callers[owner.file]
 
     def _words(self, file: int, turn: int) -> str:
         key = (file, turn)

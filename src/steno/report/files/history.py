@@ -40,6 +40,7 @@ def history(
             msgspec.structs.replace(
                 version,
                 title=owners[version.file].title,
+                turn=finder.turn(version.file, version.turn),
                 prompt=finder.prompt(version.file, version.turn, version.offset),
             )
             for version in versions

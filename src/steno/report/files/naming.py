@@ -6,6 +6,7 @@ from typing import Final
 
 from steno.errors import Ambiguous, NotFound
 from steno.report.files.touched import COUNTS
+from steno.report.names import text_of
 
 __all__ = ["path_meant", "paths_ending"]
 
@@ -21,9 +22,10 @@ def path_meant(connection: sqlite3.Connection, text: str, cwd: str) -> str:
         NotFound: no session touched such a file.
         Ambiguous: several end like that.
     """
-    text = text.replace("\0", "\u2400")
-    here = os.path.normpath(os.path.join(cwd, text))
-    for each in dict.fromkeys((text, here, os.path.realpath(here))):
+    # No session can have written a name that is no text.
+    text = text_of(text).replace("\0", "\u2400")
+    here = os.path.normpath(os.path.join(text_of(cwd), text))
+    for each in dict.fromkeys((text, here, text_of(os.path.realpath(here)))):
         if _is_touched(connection, each):
             return each
     found = paths_ending(connection, text)
