@@ -23,7 +23,18 @@ from tests.notation import PROMPT
 
 import steno
 
-__all__ = ["LIMIT", "QUICK", "SID", "Job", "Resumed", "client_of", "resume", "resume_all"]
+__all__ = [
+    "LIMIT",
+    "QUICK",
+    "SID",
+    "Job",
+    "Resumed",
+    "client_of",
+    "namespace",
+    "path_for",
+    "resume",
+    "resume_all",
+]
 
 SID: Final = "aaaaaaaa-0000-4000-8000-000000000001"
 QUICK: Final = os.environ.get("STENO_INTEROP") == "quick"
@@ -66,12 +77,12 @@ def resume_all(version: str, jobs: Iterable[Job]) -> list[Resumed]:
             "client": str(client),
             "data": base64.b64encode(job.data).decode(),
             "name": job.name,
-            "path": _path(),
+            "path": path_for(),
             "prompt": PROMPT,
         }
         for job in jobs
     ]
-    alone = _namespace()
+    alone = namespace()
     command = [*alone, sys.executable, str(_RUNNER), *(["--alone"] if alone else [])]
     results: list[dict[str, Any]] = json.loads(_run(command, json.dumps(asked), len(asked)))
     return [
@@ -111,7 +122,7 @@ def _run(command: list[str], jobs: str, count: int) -> str:
 
 
 @cache
-def _namespace() -> list[str]:
+def namespace() -> list[str]:
     """Return the command that shuts the network out, or nothing where that is not allowed."""
     for command in (["unshare", "-n"], ["unshare", "-r", "-n"]):
         if _works([*command, "true"]):
@@ -134,7 +145,7 @@ def _works(command: list[str], names: dict[str, str] | None = None) -> bool:
     return ran.returncode == 0
 
 
-def _path() -> str:
+def path_for() -> str:
     """Return where the client finds programs: node's folder and the system's."""
     node = shutil.which("node")
     folders = [str(Path(node).parent)] if node else []
@@ -152,8 +163,8 @@ def client_of(version: str) -> Path:
     if not program.exists():
         _install(version, folder)
     with tempfile.TemporaryDirectory() as home:
-        names = {"HOME": home, "CLAUDE_CONFIG_DIR": home, "TMPDIR": home, "PATH": _path()}
-        if not _works([*_namespace(), str(program), "--version"], names):
+        names = {"HOME": home, "CLAUDE_CONFIG_DIR": home, "TMPDIR": home, "PATH": path_for()}
+        if not _works([*namespace(), str(program), "--version"], names):
             pytest.skip(f"the client {version} cannot be run on this machine")
     return program
 

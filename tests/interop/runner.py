@@ -26,10 +26,12 @@ from tests.interop.server import Server
 
 from steno.format.slugs import slug
 
+__all__ = ["SETTINGS", "asked_of", "loopback_up", "run_client"]
+
 _SECONDS: Final = 40
 _SET_FLAGS: Final = 0x8914
 _UP: Final = 0x1
-_SETTINGS: Final = {
+SETTINGS: Final = {
     "ANTHROPIC_API_KEY": "dummy-key",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",
@@ -49,7 +51,7 @@ def main() -> None:
     """Run all jobs, as many at a time as there are processors."""
     signal.signal(signal.SIGTERM, _stop)
     if "--alone" in sys.argv:
-        _loopback_up()
+        loopback_up()
     jobs: list[dict[str, Any]] = json.load(sys.stdin)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(_resume, jobs))
@@ -66,8 +68,8 @@ def _stop(*_: object) -> None:
     os._exit(1)
 
 
-def _loopback_up() -> None:
-    """A new namespace has a loopback interface that is not up yet."""
+def loopback_up() -> None:
+    """Bring it up: a new namespace has a loopback interface that is not up yet."""
     import fcntl
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
@@ -95,7 +97,7 @@ def _in_home(home: Path, job: dict[str, Any], server: Server) -> dict[str, Any]:
     path = folder / f"{job['name']}.jsonl"
     path.write_bytes(base64.b64decode(job["data"]))
     names = {
-        **_SETTINGS,
+        **SETTINGS,
         "ANTHROPIC_BASE_URL": server.url,
         "CLAUDE_CODE_TMPDIR": str(home / "tmp"),
         "CLAUDE_CONFIG_DIR": str(config),
@@ -104,18 +106,19 @@ def _in_home(home: Path, job: dict[str, Any], server: Server) -> dict[str, Any]:
         "TMPDIR": str(home / "tmp"),
     }
     arguments = ["-p", "--output-format", "json", job["prompt"], "--resume", job["name"]]
-    code, error = _run([job["client"], *arguments], names, project)
+    code, error, _ = run_client([job["client"], *arguments], names, project)
     after = path.read_bytes()
     return {
         "rc": code,
         "err": error[:400],
-        "messages": _asked(server, job["prompt"]),
+        "messages": asked_of(server, job["prompt"]),
         "new_parent": _new_parent(after, job["prompt"]),
         "after": base64.b64encode(after).decode(),
     }
 
 
-def _run(command: list[str], names: dict[str, str], folder: Path) -> tuple[int, str]:
+def run_client(command: list[str], names: dict[str, str], folder: Path) -> tuple[int, str, str]:
+    """Run the client; return how it ended, what went wrong, and what it wrote."""
     with subprocess.Popen(
         command,
         env=names,
@@ -138,10 +141,11 @@ def _run(command: list[str], names: dict[str, str], folder: Path) -> tuple[int, 
                 os.killpg(client.pid, signal.SIGKILL)
             with _lock:
                 _running.discard(client.pid)
-    return client.returncode, error.strip() or (out.strip() if client.returncode else "")
+    said = error.strip() or (out.strip() if client.returncode else "")
+    return client.returncode, said, out
 
 
-def _asked(server: Server, prompt: str) -> list[dict[str, Any]] | None:
+def asked_of(server: Server, prompt: str) -> list[dict[str, Any]] | None:
     """Return the conversation of the first real request: one with tools and the prompt in it."""
     for path, body in server.requests:
         if path == "/v1/messages" and body.get("tools") and prompt in json.dumps(body["messages"]):

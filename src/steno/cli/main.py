@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "replay": ("steno.cli.replay", "Serve recorded sessions as a Messages API, to test agents."),
     "archive": ("steno.cli.archive", "Keep sessions for good: compressed, byte for byte."),
     "relocate": ("steno.cli.relocate", "Have sessions follow a project that was moved."),
+    "mcp": ("steno.cli.mcp", "Give agents your history: an MCP server that only reads."),
     "demo": ("steno.cli.demo", "Write a few made-up sessions to try things on."),
     "drift": ("steno.cli.drift", "Say what files contain that the catalogue does not know."),
 }

@@ -38,10 +38,14 @@ WORDS: Final = frozenset(
         *("old_string", "original", "originalFile", "originalFileContents", "output", "plan"),
         *("prompt", "prompts", "question", "reason", "removedLines", "rendered", "result"),
         *("stderr", "stdout", "summary", "system", "systemPrompt", "text", "thinking", "title"),
-        "toolUseResult",
+        *("toolUseResult", "workingDirectory"),
     }
 )
-"""The names of fields that hold words, in which nothing is changed."""
+"""The names of fields in which nothing is changed: what was said, and what the model was told.
+
+`workingDirectory` is of the latter: the client compares it with where it is, and tells the model of
+the move, which it would not if it were rewritten.
+"""
 _END: Final = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _CONTROL: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\(?:[nrtbf]|u00[01])")
 _TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]', re.DOTALL)

@@ -109,6 +109,14 @@ def test_what_lies_beside_sessions_follows(folder: Path) -> None:
     assert cwds(there / "agent-a318043.jsonl") == {NEW}
 
 
+def test_folders_that_the_client_left_empty_do_not_keep_the_old_place(folder: Path) -> None:
+    made = project()
+    write(folder, made)
+    (folder / "projects" / made.folder / "memory").mkdir()
+    move(folder)
+    assert not (folder / "projects" / made.folder).exists()
+
+
 def test_history_and_the_clients_entry_follow_and_others_stay(folder: Path) -> None:
     write(folder, project())
     lines = [{"display": f"see {OLD}", "project": OLD}, {"display": "x", "project": "/else"}]

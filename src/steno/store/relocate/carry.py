@@ -334,7 +334,11 @@ def _tidy(receipt: Receipt) -> None:
     """Remove what killed runs left, folders that files moved out of, and those above them."""
     tops = {os.path.join(receipt.config, top) for top in _TOPS}
     ends = {end for step in receipt.steps for end in (step.source, step.target)}
-    for folder in sorted({*map(os.path.dirname, ends)}, key=len, reverse=True):
+    folders = {*map(os.path.dirname, ends)}
+    for folder in receipt.folders:
+        # Clients make some that stay empty.
+        folders.update(found for found, _, _ in os.walk(folder))
+    for folder in sorted(folders, key=len, reverse=True):
         sweep_folder(folder)
         _remove_empty(folder, tops)
     for top in tops:
