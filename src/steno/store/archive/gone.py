@@ -19,7 +19,7 @@ from steno.store.walk import folder_names
 if TYPE_CHECKING:
     from steno.store.relocate.moved import Moved
 
-__all__ = ["agents_in", "beside", "gone_at", "gone_below", "is_kept", "kept_number"]
+__all__ = ["agents_in", "beside", "gone_at", "gone_below", "is_kept", "kept_as", "kept_number"]
 
 _SUFFIX: Final = ".jsonl"
 
@@ -114,9 +114,17 @@ def gone_at(path: str) -> Archived | None:
 
 def is_kept(found: Found) -> bool:
     """Say whether the archive has a session that is still there, with all that is in it now."""
-    folder, name = os.path.split(found.path)
-    entry = _entries().get(os.path.join(os.path.realpath(folder), name))
-    return entry is not None and (entry.size, entry.mtime_ns) == (found.size, found.mtime_ns)
+    return kept_as(found.path, found.size, found.mtime_ns)
+
+
+def kept_as(path: str | bytes, size: int, mtime_ns: int) -> bool:
+    """Say whether the archive has the session of a path as it is: of that size and time."""
+    entries = _entries()
+    if not entries:
+        return False
+    folder, name = os.path.split(os.fsdecode(path))
+    entry = entries.get(os.path.join(os.path.realpath(folder), name))
+    return entry is not None and (entry.size, entry.mtime_ns) == (size, mtime_ns)
 
 
 def kept_number() -> int:
