@@ -34,6 +34,7 @@ A map of the house, from the ground up; imports go down only:
     report    what people ask: usage and cost
     agent     the agent: the loop, its record, what surrounds it
     demo      sessions made to order
+    history   all of it for an agent that asks: quoted, in pages
     web       the explorer: a page in a browser over all of it
     cli       the `steno` command
 

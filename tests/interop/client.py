@@ -32,6 +32,8 @@ __all__ = [
     "Talk",
     "Talked",
     "client_of",
+    "namespace",
+    "path_for",
     "resume",
     "resume_all",
     "talk_all",
@@ -93,7 +95,7 @@ def talk_all(version: str, talks: Iterable[Talk]) -> list[Talked]:
     ours = [sys.executable, "-m", "steno", "chat"]
     command = ours if version == "steno" else [str(client_of(version))]
     asked = [{**msgspec.to_builtins(each), "command": command, "path": _path()} for each in talks]
-    alone = _namespace()
+    alone = namespace()
     program = [*alone, sys.executable, str(_TALKER), *(["--alone"] if alone else [])]
     return msgspec.json.decode(_run(program, json.dumps(asked), len(asked)), type=list[Talked])
 
@@ -111,12 +113,12 @@ def resume_all(version: str, jobs: Iterable[Job]) -> list[Resumed]:
             "client": str(client),
             "data": base64.b64encode(job.data).decode(),
             "name": job.name,
-            "path": _path(),
+            "path": path_for(),
             "prompt": PROMPT,
         }
         for job in jobs
     ]
-    alone = _namespace()
+    alone = namespace()
     command = [*alone, sys.executable, str(_RUNNER), *(["--alone"] if alone else [])]
     results: list[dict[str, Any]] = json.loads(_run(command, json.dumps(asked), len(asked)))
     return [
@@ -156,7 +158,7 @@ def _run(command: list[str], jobs: str, count: int) -> str:
 
 
 @cache
-def _namespace() -> list[str]:
+def namespace() -> list[str]:
     """Return the command that shuts the network out, or nothing where that is not allowed."""
     for command in (["unshare", "-n"], ["unshare", "-r", "-n"]):
         if _works([*command, "true"]):
@@ -179,7 +181,7 @@ def _works(command: list[str], names: dict[str, str] | None = None) -> bool:
     return ran.returncode == 0
 
 
-def _path() -> str:
+def path_for() -> str:
     """Return where the client finds programs: node's folder and the system's."""
     node = shutil.which("node")
     folders = [str(Path(node).parent)] if node else []
@@ -197,8 +199,8 @@ def client_of(version: str) -> Path:
     if not program.exists():
         _install(version, folder)
     with tempfile.TemporaryDirectory() as home:
-        names = {"HOME": home, "CLAUDE_CONFIG_DIR": home, "TMPDIR": home, "PATH": _path()}
-        if not _works([*_namespace(), str(program), "--version"], names):
+        names = {"HOME": home, "CLAUDE_CONFIG_DIR": home, "TMPDIR": home, "PATH": path_for()}
+        if not _works([*namespace(), str(program), "--version"], names):
             pytest.skip(f"the client {version} cannot be run on this machine")
     return program
 

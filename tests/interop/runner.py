@@ -26,6 +26,8 @@ from tests.interop.server import Server
 
 from steno.format.slugs import slug
 
+__all__ = ["SETTINGS", "asked_of", "loopback_up", "run", "run_client", "stop"]
+
 _SECONDS: Final = 40
 _SET_FLAGS: Final = 0x8914
 _UP: Final = 0x1
@@ -107,15 +109,21 @@ def _in_home(home: Path, job: dict[str, Any], server: Server) -> dict[str, Any]:
         "TMPDIR": str(home / "tmp"),
     }
     arguments = ["-p", "--output-format", "json", job["prompt"], "--resume", job["name"]]
-    code, out, error = run([job["client"], *arguments], names, project)
+    code, error, _ = run_client([job["client"], *arguments], names, project)
     after = path.read_bytes()
     return {
         "rc": code,
-        "err": (error.strip() or (out.strip() if code else ""))[:400],
-        "messages": _asked(server, job["prompt"]),
+        "err": error[:400],
+        "messages": asked_of(server, job["prompt"]),
         "new_parent": _new_parent(after, job["prompt"]),
         "after": base64.b64encode(after).decode(),
     }
+
+
+def run_client(command: list[str], names: dict[str, str], folder: Path) -> tuple[int, str, str]:
+    """Run the client; return how it ended, what went wrong, and what it wrote."""
+    code, out, error = run(command, names, folder)
+    return code, error.strip() or (out.strip() if code else ""), out
 
 
 def run(command: list[str], names: dict[str, str], folder: Path) -> tuple[int, str, str]:
@@ -145,7 +153,7 @@ def run(command: list[str], names: dict[str, str], folder: Path) -> tuple[int, s
     return client.returncode, out, error
 
 
-def _asked(server: Server, prompt: str) -> list[dict[str, Any]] | None:
+def asked_of(server: Server, prompt: str) -> list[dict[str, Any]] | None:
     """Return the conversation of the first real request: one with tools and the prompt in it."""
     for path, body in server.requests:
         if path == "/v1/messages" and body.get("tools") and prompt in json.dumps(body["messages"]):

@@ -25,7 +25,7 @@ def forgetful() -> Iterator[None]:
 
 def forget() -> None:
     client_of.cache_clear()
-    client._namespace.cache_clear()
+    client.namespace.cache_clear()
     client._unreachable.clear()
 
 

@@ -11,7 +11,7 @@ from steno.check.findings import Severity
 from steno.check.policy import Counts, Policy
 from steno.store.archive.gone import is_kept
 from steno.store.found import Found, Problem
-from steno.store.upkeep import Leftover, cleanup_days, copies, is_config, leftovers
+from steno.store.upkeep import SOON, Leftover, cleanup_days, copies, is_config, leftovers
 
 __all__ = [
     "Broken",
@@ -30,8 +30,6 @@ __all__ = [
 
 LARGE_FILE: Final = 50_000_000
 LARGE_LINE: Final = 10_000_000
-SOON: Final = 7
-"""How many days ahead the client's cleanup is looked for."""
 _DAY: Final = 86_400
 _EMPTY: Final = "chain.empty"
 

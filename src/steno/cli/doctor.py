@@ -17,6 +17,7 @@ from steno.cli.progress import Progress
 from steno.cli.screen import Screen, complain, write_json
 from steno.report import clock, words
 from steno.report.policy import policy_of
+from steno.report.retention import Retention, retention_json
 from steno.safe.terminal import ColourMode, Line, one_line, short_path, width, wrap
 from steno.store.found import Found, Problem
 from steno.store.library import roots_of
@@ -27,6 +28,7 @@ __all__ = ["command"]
 T = TypeVar("T")
 _SHOWN: Final = 10
 _TITLE: Final = 10
+_DAY: Final = 86_400
 _TROUBLE: Final = frozenset(("denied", "unreadable", "special"))
 _KINDS: Final = {
     "session": "its sub-agents and tool results",
@@ -134,7 +136,9 @@ class _Sheet:
         size = words.size(sum(each.found.size for each in due))
         late = f", {overdue:,} overdue" if overdue else ""
         sessions = words.count(len(due), "session")
-        head = f"{sessions} the client deletes within {SOON} days{late}, {size}"
+        unkept = sum(not each.archived for each in due)
+        kept = f", {unkept:,} not archived" if unkept else ""
+        head = f"{sessions} the client deletes within {SOON} days{late}{kept}, {size}"
         days = f"{self._found.cleanup_days:g}"
         hint = f'kept for {days} days; more with "cleanupPeriodDays" in settings.json'
         if any(not each.archived for each in due):
@@ -261,6 +265,7 @@ def _json(found: Diagnosis, problems: Sequence[Problem]) -> dict[str, Any]:
         "sound": found.sound,
         "size": found.size,
         "cleanup_days": found.cleanup_days,
+        "retention": _retention_json(found),
         "broken": [
             {
                 **_file_json(each.found),
@@ -288,6 +293,14 @@ def _json(found: Diagnosis, problems: Sequence[Problem]) -> dict[str, Any]:
         "copies": [[_file_json(each) for each in group] for group in found.copies],
         "problems": [problem_json(problem) for problem in problems],
     }
+
+
+def _retention_json(found: Diagnosis) -> dict[str, Any]:
+    now = clock.now()
+    unkept = [each for each in found.due if not each.archived]
+    moments = ((each.found.size, now + each.days * _DAY) for each in unkept)
+    retention = Retention.of(found.cleanup_days, moments, now)
+    return retention_json(retention, clock.iso(retention.first))
 
 
 def _file_json(found: Found) -> dict[str, Any]:

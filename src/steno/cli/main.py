@@ -35,6 +35,8 @@ COMMANDS: Final = {
     "chat": ("steno.cli.chat", "Let an agent work on your files, in a session that resumes."),
     "replay": ("steno.cli.replay", "Serve recorded sessions as a Messages API, to test agents."),
     "archive": ("steno.cli.archive", "Keep sessions for good: compressed, byte for byte."),
+    "relocate": ("steno.cli.relocate", "Have sessions follow a project that was moved."),
+    "mcp": ("steno.cli.mcp", "Give agents your history: an MCP server that only reads."),
     "demo": ("steno.cli.demo", "Write a few made-up sessions to try things on."),
     "drift": ("steno.cli.drift", "Say what files contain that the catalogue does not know."),
 }
@@ -44,7 +46,7 @@ _HELP: Final = """\
 Read what coding agents said and did: the sessions of Claude Code, told turn by turn.
 
 Sessions are read where the client keeps them (CLAUDE_CONFIG_DIR, else ~/.claude). Nothing changes
-them but `repair --in-place`. Without a command, the explorer opens in a browser.
+them but `repair --in-place` and `relocate --apply`. Without a command, the explorer opens in a browser.
 
 SESSION is a path, an id, the first letters of an id (four or more), a sub-agent's id, a title or a
 part of one, or `last`.

@@ -9,11 +9,12 @@ from steno.cli.screen import Screen, complain
 from steno.cli.where import roots
 from steno.index.home import Home, index_of
 from steno.index.sync import Report, sync
-from steno.report import words
+from steno.report import clock, words
 from steno.safe.terminal import Line
 from steno.store.config import read_config
 
 if TYPE_CHECKING:
+    from steno.report.retention import Retention
     from steno.store.archive.archive import Summary
 
 __all__ = ["stay", "sync_folders", "sync_once"]
@@ -39,12 +40,39 @@ def sync_once(home: Home, screen: Screen, *, as_json: bool = False, quiet: bool 
         # A machine without any sessions is fine; a folder that somebody named is not.
         if problem.kind in _TROUBLE or problem.path in home.roots[1:]:
             complain(f"cannot read {problem.path}: {problem.message.lower()}")
+    if quiet and not (as_json or report.read or report.gone):
+        return
+    retention = _retention(home)
     if as_json:
         import msgspec
 
-        sys.stdout.buffer.write(msgspec.json.encode(_json(home, report, kept)) + b"\n")
-    elif report.read or report.gone or not quiet:
+        told = _json(home, report, kept, retention)
+        sys.stdout.buffer.write(msgspec.json.encode(told) + b"\n")
+    else:
         screen.lines([_line(report, kept)])
+        if not quiet:
+            _warn(retention)
+
+
+def _retention(home: Home) -> "Retention":
+    """Look at what the client's cleanup is about to take, with what the index knows."""
+    from steno.index.database import open_to_read
+    from steno.report.retention import Retention, retention_in
+
+    connection = open_to_read(home.folder)
+    if connection is None:
+        return Retention()
+    try:
+        return retention_in(connection, home.roots, clock.now())
+    finally:
+        connection.close()
+
+
+def _warn(retention: "Retention") -> None:
+    from steno.report.retention import retention_words
+
+    if said := retention_words(retention, clock.now()):
+        complain(said, "`steno archive` keeps them for good; `steno doctor` says which")
 
 
 def _archive(home: Home) -> "Summary | None":
@@ -84,8 +112,11 @@ def _line(report: Report, kept: "Summary | None") -> Line:
     return line
 
 
-def _json(home: Home, report: Report, kept: "Summary | None") -> dict[str, Any]:
+def _json(
+    home: Home, report: Report, kept: "Summary | None", retention: "Retention"
+) -> dict[str, Any]:
     from steno.cli.names import text_of
+    from steno.report.retention import retention_json
 
     return {
         "folder": text_of(home.folder),
@@ -96,6 +127,7 @@ def _json(home: Home, report: Report, kept: "Summary | None") -> dict[str, Any]:
         "gone": report.gone,
         "seconds": round(report.seconds, 3),
         "archived": kept.added if kept is not None else None,
+        "retention": retention_json(retention, clock.iso(retention.first)),
         "problems": [
             {"kind": each.kind, "path": text_of(each.path), "message": each.message}
             for each in report.problems

@@ -3,9 +3,10 @@
 import re
 from typing import Final
 
-__all__ = ["SLUG_LIMIT", "dialect_slug", "guess_project", "slug", "slug_candidates"]
+__all__ = ["SLUG_LIMIT", "dialect_slug", "guess_project", "slug", "slug_candidates", "slug_like"]
 
 SLUG_LIMIT: Final = 200
+_LONGEST: Final = 255
 _OTHER: Final = r"[^a-zA-Z0-9]"
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -42,8 +43,26 @@ def slug_candidates(path: str) -> tuple[str, ...]:
     Besides `slug`: unshortened (clients up to 2.1.42), only `/` replaced (the published rule),
     both without the leading `-` (one published checklist), and the `_` dialect.
     """
+    return tuple(dict.fromkeys(name for name in _by_rule(path) if name))
+
+
+def slug_like(name: str, path: str, other: str) -> str:
+    """Return the folder name of another path by the rule that gave `path` the name it has.
+
+    A rule that would make a longer name than folders can have gives way to the clients' own.
+
+    >>> slug_like("_home_ada_a", "/home/ada/a", "/srv/b.c"), slug_like("x", "/home/ada/a", "/srv/b")
+    ('_srv_b.c', '-srv-b')
+    """
+    for old, new in zip(_by_rule(path), _by_rule(other), strict=True):
+        if old == name and len(new.encode("utf-8", "surrogateescape")) <= _LONGEST:
+            return new
+    return slug(other)
+
+
+def _by_rule(path: str) -> tuple[str, ...]:
     dashed, published = _dashed(path), path.replace("/", "-")
-    names = (
+    return (
         slug(path),
         dashed,
         published,
@@ -51,7 +70,6 @@ def slug_candidates(path: str) -> tuple[str, ...]:
         published.removeprefix("-"),
         dialect_slug(path),
     )
-    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def guess_project(name: str) -> str:

@@ -11,7 +11,7 @@ still as unread as they were. So whatever stops a sync, and whenever, the next o
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
@@ -27,7 +27,7 @@ from steno.store.lock import Lock
 if TYPE_CHECKING:
     from steno.index.workers import Workers
 
-__all__ = ["Planned", "Report", "forget", "forget_gone", "sync"]
+__all__ = ["Planned", "Report", "forget", "forget_files", "forget_gone", "sync"]
 
 _BATCH: Final = 384 << 20
 _LOCK: Final = "sync.lock"
@@ -127,6 +127,27 @@ def forget_gone(index: Home) -> int:
     finally:
         connection.close()
     return len(lost)
+
+
+def forget_files(index: Home, paths: Iterable[str]) -> int:
+    """Take out some files, which lie elsewhere now; return how many were in.
+
+    Raises:
+        Unwritable: the index cannot be written.
+    """
+    from steno.index.batch import take_out
+
+    connection = open_database(index.folder)
+    try:
+        with Lock(os.path.join(index.folder, _LOCK)):
+            find = "SELECT id FROM files WHERE path = ?"
+            rows = (connection.execute(find, (path_to(path),)).fetchone() for path in paths)
+            known = [row[0] for row in rows if row is not None]
+            if known:
+                take_out(connection, index.folder, known)
+    finally:
+        connection.close()
+    return len(known)
 
 
 class _Sync:

@@ -13,7 +13,7 @@ from steno.store.found import peek
 from steno.store.scratch import Identity, alive, real_file
 from steno.store.walk import folder_names
 
-__all__ = ["is_growing", "look_now", "refuse_if_busy", "writer_of"]
+__all__ = ["is_fresh", "is_growing", "is_running", "look_now", "refuse_if_busy", "writer_of"]
 
 _MOST: Final = 1 << 16
 _STARTED: Final = 22 - 3
@@ -29,7 +29,12 @@ def is_growing(path: str, seen: Identity) -> bool:
     """
     if look_now(real_file(path)) != seen or writer_of(path) is not None:
         return True
-    return abs(now() - seen.mtime_ns / 1e9) < _FRESH
+    return is_fresh(seen.mtime_ns)
+
+
+def is_fresh(mtime_ns: int) -> bool:
+    """Say whether a file was written to so lately that more may come."""
+    return abs(now() - mtime_ns / 1e9) < _FRESH
 
 
 def writer_of(path: str) -> LiveProcess | None:
@@ -41,12 +46,12 @@ def writer_of(path: str) -> LiveProcess | None:
         stem = os.path.basename(each).removesuffix(".jsonl")
         ids = {stem, transcript_place(folder_names(each)).session_id} - {""}
         for process in folder.live():
-            if process.session_id in ids and _at_work(process):
+            if process.session_id in ids and is_running(process):
                 return process
     return None
 
 
-def _at_work(process: LiveProcess) -> bool:
+def is_running(process: LiveProcess) -> bool:
     """Say whether a client still runs: its number may be another process's by now."""
     if not alive(process.pid):
         return False

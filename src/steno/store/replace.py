@@ -41,6 +41,7 @@ __all__ = [
     "Swapped",
     "Undone",
     "backups",
+    "exchange",
     "keep_new",
     "swap",
     "undo",
@@ -48,6 +49,7 @@ __all__ = [
 
 _BEFORE: Final = "before-repair"
 _UNDONE: Final = "undone"
+_ASIDE: Final = "before-move"
 _MOST: Final = 1 << 16
 # What file systems say that know no second name for a file.
 _NO_LINKS: Final = frozenset(
@@ -129,6 +131,35 @@ def swap(scratch: Scratch, path: str, expected: Identity, *, live: bool = True) 
         if old.was_written(expected, backup):
             _take_back(target, placed, backup)
     return Swapped(target, backup)
+
+
+def exchange(scratch: Scratch, path: str, expected: Identity) -> None:
+    """Put what was written in the place of a file that others write too, and keep nothing.
+
+    For a moment the old file has a second name beside it, so that a line which somebody writes to
+    it meanwhile is not lost; what a killed run leaves under such a name is removed here.
+
+    Raises:
+        Busy: the file has changed since, or while it was exchanged.
+        Unwritable: the folder cannot be written.
+    """
+    target = real_file(path)
+    sweep(target)
+    for _, left in _asides(target, _ASIDE):
+        with suppress(OSError):
+            os.unlink(left)
+    refuse_if_busy(path, expected, live=False)
+    scratch.dress(_look(target))
+    scratch.close()
+    with _Held(target) as old:
+        aside = _set_aside(target, _ASIDE)
+        placed = look_now(scratch.path)
+        refuse_if_busy(path, expected, live=False)
+        _put(scratch.path, target)
+        if old.was_written(expected, aside):
+            _take_back(target, placed, aside)
+    with suppress(OSError):
+        os.unlink(aside)
 
 
 def undo(path: str, *, force: bool = False, live: bool = True) -> Undone:

@@ -28,6 +28,7 @@ __all__ = [
     "identify",
     "real_file",
     "sweep",
+    "sweep_folder",
     "unreadable",
     "unwritable",
 ]
@@ -191,6 +192,15 @@ def _owner(path: str) -> tuple[int, int]:
 def sweep(target: str) -> list[str]:
     """Remove what runs that are dead left beside a file; return the paths."""
     folder, name = os.path.split(real_file(target))
+    return _sweep(folder, name)
+
+
+def sweep_folder(folder: str) -> list[str]:
+    """Remove what runs that are dead left in a folder, of whatever file; return the paths."""
+    return _sweep(folder, "")
+
+
+def _sweep(folder: str, name: str) -> list[str]:
     removed: list[str] = []
     try:
         names = os.listdir(folder or os.curdir)
@@ -198,7 +208,7 @@ def sweep(target: str) -> list[str]:
         return removed
     for each in names:
         found = re.fullmatch(_NAME, each)
-        if found is None or found["of"] != name or alive(int(found["pid"])):
+        if found is None or (name and found["of"] != name) or alive(int(found["pid"])):
             continue
         path = os.path.join(folder, each)
         try:

@@ -13,10 +13,12 @@ from steno.store.discover import files_below
 from steno.store.found import Found, Problem, is_folder, listed, peek
 from steno.store.read import FileSource
 
-__all__ = ["CLEANUP_DAYS", "Leftover", "cleanup_days", "copies", "is_config", "leftovers"]
+__all__ = ["CLEANUP_DAYS", "SOON", "Leftover", "cleanup_days", "copies", "is_config", "leftovers"]
 
 CLEANUP_DAYS: Final = 30
 """For how many days the client keeps what was not written to, unless its settings say more."""
+SOON: Final = 7
+"""How many days ahead the client's cleanup is looked for."""
 _MOST: Final = 1 << 20
 _ENDS: Final = 1 << 16
 _SUFFIX: Final = ".jsonl"

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -16,7 +16,10 @@ from steno.store.found import Found
 from steno.store.places import steno_home
 from steno.store.walk import folder_names
 
-__all__ = ["agents_in", "beside", "gone_at", "gone_below", "is_kept", "kept_number"]
+if TYPE_CHECKING:
+    from steno.store.relocate.moved import Moved
+
+__all__ = ["agents_in", "beside", "gone_at", "gone_below", "is_kept", "kept_as", "kept_number"]
 
 _SUFFIX: Final = ".jsonl"
 
@@ -28,16 +31,20 @@ def _catalogue() -> str:
 def gone_below(roots: Iterable[str], living: Iterable[Found]) -> list[Archived]:
     """Return the sessions that were kept from below the roots and are no longer there.
 
-    One that lives on elsewhere below the roots, with at least as much in it, was only moved.
+    One that lives on elsewhere below the roots, with at least as much in it, was only moved; so was
+    one of which `steno relocate` knows where it lies.
     """
     catalogue = _catalogue()
     entries = read_entries(catalogue)[0]
     tops = [(os.path.realpath(root), root) for root in roots]
     there, sizes = _known(living)
+    moved = _moved() if entries else {}
     found: list[Archived] = []
     for entry in sorted(entries.values(), key=_size, reverse=True):
         root = next((root for top, root in tops if _is_below(entry.path, top)), None)
         if root is None or entry.path in there:
+            continue
+        if (move := moved.get(entry.path)) and move.new in there and entry.size <= move.size:
             continue
         name = os.path.basename(entry.path)
         if is_uuid(name.removesuffix(_SUFFIX)):
@@ -46,6 +53,12 @@ def gone_below(roots: Iterable[str], living: Iterable[Found]) -> list[Archived]:
             sizes[name] = entry.size
         found.append(_archived(entry, catalogue, root))
     return found
+
+
+def _moved() -> "dict[str, Moved]":
+    from steno.store.relocate.moved import moved_to
+
+    return moved_to()
 
 
 def _known(living: Iterable[Found]) -> tuple[set[str], dict[str, int]]:
@@ -101,9 +114,17 @@ def gone_at(path: str) -> Archived | None:
 
 def is_kept(found: Found) -> bool:
     """Say whether the archive has a session that is still there, with all that is in it now."""
-    folder, name = os.path.split(found.path)
-    entry = _entries().get(os.path.join(os.path.realpath(folder), name))
-    return entry is not None and (entry.size, entry.mtime_ns) == (found.size, found.mtime_ns)
+    return kept_as(found.path, found.size, found.mtime_ns)
+
+
+def kept_as(path: str | bytes, size: int, mtime_ns: int) -> bool:
+    """Say whether the archive has the session of a path as it is: of that size and time."""
+    entries = _entries()
+    if not entries:
+        return False
+    folder, name = os.path.split(os.fsdecode(path))
+    entry = entries.get(os.path.join(os.path.realpath(folder), name))
+    return entry is not None and (entry.size, entry.mtime_ns) == (size, mtime_ns)
 
 
 def kept_number() -> int:

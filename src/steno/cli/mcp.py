@@ -1,0 +1,69 @@
+"""`steno mcp`: the user's history for agents, over MCP on the standard input and output."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import click
+
+from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, roots
+from steno.cli.screen import Screen, write_json
+from steno.safe.terminal import ColourMode, Line, wrap
+
+__all__ = ["command"]
+
+_HELP: Final = """\
+Give agents your history: an MCP server on the standard input and output.
+
+It has five tools, all of which only read: search, brief, show, files and usage. What sessions say
+comes back quoted, in fences that it cannot close, with secrets masked, a page at a time.
+
+\b
+  claude mcp add steno -- steno mcp            for Claude Code, in this project
+  claude mcp add -s user steno -- steno mcp    in all projects
+  steno mcp --tools                            what agents can ask
+
+It is started by the agent, and ends when the agent closes it. Needs the package `mcp`
+(pip install 'steno[mcp]').
+"""
+_INDENT: Final = 4
+
+
+@click.command("mcp", help=_HELP, short_help="Give agents your history, over MCP.")
+@click.option("--tools", is_flag=True, help="Say which tools there are, and what each takes.")
+@options(WHERE, JSON)
+@WIDTH
+@options(COLOR)
+def command(
+    root: tuple[str, ...],
+    color: ColourMode,
+    width: int | None,
+    *,
+    demo: bool,
+    tools: bool,
+    as_json: bool,
+) -> None:
+    """Serve until the other side goes, or tell what is served."""
+    from steno.history.server import described, serve
+
+    if not tools:
+        if as_json:
+            raise click.UsageError("--json goes with --tools")
+        serve(roots(root, demo=demo))
+    elif as_json:
+        write_json(described())
+    else:
+        screen = Screen(color, width)
+        screen.lines(_lines(described(), screen.width))
+
+
+def _lines(tools: list[dict[str, Any]], columns: int) -> Iterator[Line]:
+    for tool in tools:
+        first, _, _ = tool["description"].partition("\n")
+        yield [(tool["name"], "bold")]
+        for line in wrap(first, columns - 2):
+            yield ["  ", line]
+        for name, field in tool["input_schema"]["properties"].items():
+            about = [*wrap(field.get("description", ""), columns - 16), ""]
+            yield [" " * _INDENT, (f"{name:<10}  ", "cyan"), about[0]]
+            for line in about[1:-1]:
+                yield [" " * 16, line]
