@@ -196,6 +196,28 @@ def test_limits_end_it_with_a_result(chat: Chat, script: Script) -> None:
     assert lines[-1]["subtype"] == "error_max_budget_usd"
 
 
+def test_the_time_for_it_can_be_limited(chat: Chat, script: Script) -> None:
+    script.on("go", tool("Bash", command="sleep 600"))
+    lines = chat.lines("go", "--max-time", "1.5", "--permission-mode", "bypassPermissions", code=1)
+    assert lines[-1]["subtype"] == "error_max_time"
+    assert "--max-time" in lines[-1]["errors"][0]
+    chat("-p", "go", "--max-time", "0", code=2)
+    chat.check()
+
+
+def test_a_folder_that_is_gone_is_said_in_one_line(chat: Chat) -> None:
+    gone = chat.project / "gone"
+    gone.mkdir()
+    command = ["sh", "-c", 'rmdir ../gone; exec "$@"', "sh", *chat.command("-p", "hello")]
+    ran = subprocess.run(
+        command, capture_output=True, text=True, cwd=gone, env=chat.env, check=False
+    )
+    assert ran.returncode == 3
+    assert ran.stderr.splitlines()[0] == "steno: this folder is not there any more"
+    assert "Traceback" not in ran.stderr
+    assert chat.files == []
+
+
 def test_an_error_ends_it_with_a_result_and_a_code(chat: Chat, script: Script) -> None:
     script.on("go", Failure(status=403, kind="permission_error", message="not for you"))
     lines = chat.lines("go", code=1)
@@ -226,6 +248,43 @@ def test_ctrl_c_ends_it_with_a_result(chat: Chat, script: Script) -> None:
     assert ran.returncode == 130
     assert rest[-1]["subtype"] == "error_during_execution"
     chat.check()
+
+
+def test_whoever_breaks_in_is_told_that_the_next_message_is_taken(
+    chat: Chat, script: Script
+) -> None:
+    door = Door()
+    script.on("one", [text("Half", door)]).on("two", "Yes, two.")
+    stream = ["--input-format", "stream-json", "--output-format", "stream-json"]
+    ran = subprocess.Popen(
+        chat.command("-p", *stream, "--include-partial-messages"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=chat.project,
+        env=chat.env,
+    )
+    with ran:
+        assert ran.stdin is not None
+        assert ran.stdout is not None
+        assert ran.stderr is not None
+        print(said("one"), file=ran.stdin, flush=True)
+        for line in ran.stdout:
+            if "text_delta" in line:
+                ran.send_signal(signal.SIGINT)
+                break
+        assert "the next message is taken" in ran.stderr.readline()
+        door.open()
+        print(said("two"), file=ran.stdin)
+        ran.stdin.close()
+        rest = [json.loads(line) for line in ran.stdout]
+    assert rest[-1]["result"] == "Yes, two."
+    chat.check()
+
+
+def said(words: str) -> str:
+    return json.dumps({"type": "user", "message": {"role": "user", "content": words}})
 
 
 def test_an_answer_that_never_has_the_shape_is_an_error_whatever_tools_there_are(

@@ -1,6 +1,5 @@
 """`steno chat`: an agent over your own files, without a screen so far (`-p`)."""
 
-import math
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from steno.cli.chat_flags import refuse_unreadable
+from steno.cli.chat_flags import micro_dollars, refuse_unreadable, rules_in, working_folder
 from steno.cli.chat_work import work_for
 from steno.cli.happenings import lines_of
 from steno.cli.options import COLOR, JSON, options
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_MICRO: Final = 1_000_000
 _MODES: Final = ("default", "plan", "acceptEdits", "bypassPermissions", "dontAsk")
 _THINKING: Final = ("enabled", "adaptive", "disabled")
 _EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
@@ -66,6 +64,7 @@ class Asked(msgspec.Struct):
     effort: str = ""
     max_turns: int | None = None
     budget: float | None = None
+    seconds: float | None = None
     trust: bool = False
     demo: bool = False
     as_json: bool = False
@@ -162,6 +161,13 @@ class Asked(msgspec.Struct):
     default=None,
     help="Dollars at most.",
 )
+@click.option(
+    "--max-time",
+    "seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=None,
+    help="Seconds at most, sub-agents included.",
+)
 @click.option("--demo", is_flag=True, help="A small task with real tools and a scripted model.")
 @click.option("--trust", is_flag=True, help="Let this folder's own settings have an effect.")
 @options(JSON, COLOR)
@@ -205,14 +211,17 @@ def _run(asked: Asked) -> int:
     prompt = _prompt(asked.words, piped) if asked.input_format == "text" else ""
     endpoint = Endpoint.from_environment(os.environ)
     forget(holding_keys(os.environ))
-    budget = _budget(asked.budget)
+    budget = micro_dollars(asked.budget)
     options = _options(asked)
     refuse_unreadable(options)
     options.piped = piped
     options.key_source = endpoint.key_source
-    options.limits = Limits(requests=asked.max_turns, cost=budget)
+    options.limits = Limits(requests=asked.max_turns, cost=budget, seconds=asked.seconds)
     work = work_for(asked, options)
-    printer = Printer(asked.output_format, work.id, _write, partial=asked.partial, warn=_warn)
+    more = asked.input_format != "text"
+    printer = Printer(
+        asked.output_format, work.id, _write, partial=asked.partial, warn=_warn, more=more
+    )
     shape = _shape(asked.json_schema)
     betas = betas_for(asked.thinking, asked.effort, os.environ, asked.model)
 
@@ -286,7 +295,7 @@ def _options(asked: Asked) -> "Options":
     from steno.guard.trust import is_trusted, trust
     from steno.store.places import config_dir
 
-    cwd = os.getcwd()
+    cwd = working_folder()
     if asked.trust:
         trust(cwd)
     names = asked.tools
@@ -297,8 +306,8 @@ def _options(asked: Asked) -> "Options":
         trusted=is_trusted(cwd),
         model=asked.model,
         mode="bypassPermissions" if asked.skip_permissions else asked.mode,
-        allowed=_rules(asked.allowed),
-        disallowed=_rules(asked.disallowed),
+        allowed=rules_in(asked.allowed),
+        disallowed=rules_in(asked.disallowed),
         tools=tuple(names.replace(",", " ").split()) if names is not None else None,
         folders=asked.folders,
         system=asked.system,
@@ -311,27 +320,6 @@ def _options(asked: Asked) -> "Options":
         thinking=asked.thinking,
         effort=asked.effort,
     )
-
-
-def _budget(dollars: float | None) -> int | None:
-    if dollars is None:
-        return None
-    if not math.isfinite(dollars):
-        raise BadRequest("the budget is no number of dollars", hint="such as --max-budget-usd 1.50")
-    return round(dollars * _MICRO)
-
-
-def _rules(given: tuple[str, ...]) -> tuple[str, ...]:
-    """Return rules one by one: several may stand in one argument, apart by commas or spaces."""
-    found: list[str] = []
-    for text in given:
-        start = depth = 0
-        for at, letter in enumerate(f"{text},"):
-            depth += (letter == "(") - (letter == ")")
-            if letter in ", " and depth <= 0:
-                found.append(text[start:at].strip())
-                start = at + 1
-    return tuple(rule for rule in found if rule)
 
 
 def _piped() -> str:

@@ -4,16 +4,19 @@ What lies about in folders is left out with a warning where it is broken; what w
 is not.
 """
 
+import math
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from steno.errors import BadRequest
+from steno.errors import BadRequest, Unreadable
 
 if TYPE_CHECKING:
     from steno.agent.around_files import Note
     from steno.agent.options import Options
 
-__all__ = ["refuse_unreadable"]
+__all__ = ["micro_dollars", "refuse_unreadable", "rules_in", "working_folder"]
+
+_MICRO: Final = 1_000_000
 
 
 def refuse_unreadable(options: "Options") -> None:
@@ -74,3 +77,41 @@ def _refuse_tools(names: tuple[str, ...]) -> None:
         if not name.startswith("mcp__") and name not in known and tool_of(name) not in known:
             there = ", ".join(sorted(known))
             raise BadRequest(f"there is no tool {name}", hint=f"there are {there}")
+
+
+def working_folder() -> str:
+    """Return the folder that an agent works in.
+
+    Raises:
+        Unreadable: it is not there any more.
+    """
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise Unreadable("this folder is not there any more", hint="go to another one") from None
+
+
+def micro_dollars(dollars: float | None) -> int | None:
+    """Return what may be spent.
+
+    Raises:
+        BadRequest: it is no number.
+    """
+    if dollars is None:
+        return None
+    if not math.isfinite(dollars):
+        raise BadRequest("the budget is no number of dollars", hint="such as --max-budget-usd 1.50")
+    return round(dollars * _MICRO)
+
+
+def rules_in(given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return rules one by one: several may stand in one argument, apart by commas or spaces."""
+    found: list[str] = []
+    for text in given:
+        start = depth = 0
+        for at, letter in enumerate(f"{text},"):
+            depth += (letter == "(") - (letter == ")")
+            if letter in ", " and depth <= 0:
+                found.append(text[start:at].strip())
+                start = at + 1
+    return tuple(rule for rule in found if rule)
