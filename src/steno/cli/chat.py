@@ -19,7 +19,7 @@ from steno.safe.terminal import ColourMode, clean, one_line
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from steno.agent.headless import Output
+    from steno.agent.headless import Output, Printer
     from steno.agent.run import Shape
     from steno.agent.start import Options
     from steno.model.wire import Block
@@ -192,9 +192,7 @@ def _run(asked: Asked) -> int:
         raise BadRequest("there is no screen yet", hint="steno chat -p PROMPT answers and leaves")
     import asyncio
 
-    from steno.agent.headless import Printer
     from steno.agent.keys import holding_keys
-    from steno.agent.meter import Limits
     from steno.agent.run import run
     from steno.agent.thinking import betas_for
     from steno.guard.environ import forget
@@ -211,17 +209,12 @@ def _run(asked: Asked) -> int:
     prompt = _prompt(asked.words, piped) if asked.input_format == "text" else ""
     endpoint = Endpoint.from_environment(os.environ)
     forget(holding_keys(os.environ))
-    budget = micro_dollars(asked.budget)
     options = _options(asked)
     refuse_unreadable(options)
     options.piped = piped
     options.key_source = endpoint.key_source
-    options.limits = Limits(requests=asked.max_turns, cost=budget, seconds=asked.seconds)
     work = work_for(asked, options)
-    more = asked.input_format != "text"
-    printer = Printer(
-        asked.output_format, work.id, _write, partial=asked.partial, warn=_warn, more=more
-    )
+    printer = _printer(asked, work.id)
     shape = _shape(asked.json_schema)
     betas = betas_for(asked.thinking, asked.effort, os.environ, asked.model)
 
@@ -233,6 +226,19 @@ def _run(asked: Asked) -> int:
             )
 
     return asyncio.run(together())
+
+
+def _printer(asked: Asked, session_id: str) -> "Printer":
+    from steno.agent.headless import Printer
+
+    return Printer(
+        asked.output_format,
+        session_id,
+        _write,
+        partial=asked.partial,
+        warn=_warn,
+        more=asked.input_format != "text",
+    )
 
 
 def _put_back(asked: Asked) -> None:
@@ -291,6 +297,7 @@ def _demo(color: ColourMode) -> int:
 
 
 def _options(asked: Asked) -> "Options":
+    from steno.agent.meter import Limits
     from steno.agent.start import Options
     from steno.guard.trust import is_trusted, trust
     from steno.store.places import config_dir
@@ -310,6 +317,9 @@ def _options(asked: Asked) -> "Options":
         disallowed=rules_in(asked.disallowed),
         tools=tuple(names.replace(",", " ").split()) if names is not None else None,
         folders=asked.folders,
+        limits=Limits(
+            requests=asked.max_turns, cost=micro_dollars(asked.budget), seconds=asked.seconds
+        ),
         system=asked.system,
         more_system=asked.more_system,
         settings=asked.settings,
