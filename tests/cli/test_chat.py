@@ -226,7 +226,8 @@ def test_an_error_ends_it_with_a_result_and_a_code(chat: Chat, script: Script) -
     chat.check()
 
 
-def test_ctrl_c_ends_it_with_a_result(chat: Chat, script: Script) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_with_a_result(chat: Chat, script: Script, number: signal.Signals) -> None:
     door = Door()
     script.on("go", [text("Half", door)])
     ran = subprocess.Popen(
@@ -242,10 +243,10 @@ def test_ctrl_c_ends_it_with_a_result(chat: Chat, script: Script) -> None:
         for line in ran.stdout:
             if "text_delta" in line:
                 break
-        ran.send_signal(signal.SIGINT)
+        ran.send_signal(number)
         rest = [json.loads(line) for line in ran.stdout]
     door.open()
-    assert ran.returncode == 130
+    assert ran.returncode == 128 + number
     assert rest[-1]["subtype"] == "error_during_execution"
     chat.check()
 
@@ -387,6 +388,10 @@ def test_a_new_session_has_an_id_of_its_own(chat: Chat) -> None:
         ["--settings", "."],
         ["--mcp-config", "{bad"],
         ["--mcp-config", "/nonexistent/servers.json"],
+        ["--mcp-config", '{"mcpServers": 5}'],
+        ["--mcp-config", "{}"],
+        ["--max-time", "nan"],
+        ["--max-time", "inf"],
         ["--agents", "[]"],
         ["--agents", "nonsense"],
         ["--add-dir", "/nonexistent"],
@@ -396,6 +401,23 @@ def test_a_new_session_has_an_id_of_its_own(chat: Chat) -> None:
 def test_options_that_make_no_sense_are_refused(chat: Chat, options: list[str]) -> None:
     chat("-p", "one", *options, code=2)
     assert chat.files == []
+
+
+def test_a_folder_whose_name_is_no_text_is_refused(chat: Chat) -> None:
+    chat.project = Path(os.fsdecode(os.fsencode(chat.project) + b"/na\xffme"))
+    chat.project.mkdir()
+    chat("-p", "one", code=2)
+    assert "not UTF-8" in chat.said
+
+
+def test_a_folder_may_have_any_other_name(chat: Chat, script: Script) -> None:
+    chat.project = chat.project / "we\nird \x1b[31m 日本"
+    chat.project.mkdir()
+    script.on("go", tool("Write", file_path="a.txt", content="here")).then("Done.")
+    chat("-p", "go", "--permission-mode", "acceptEdits")
+    assert (chat.project / "a.txt").read_text() == "here"
+    assert chat("-p", "-c", "and") == "Yes.\n"
+    chat.check()
 
 
 def test_messages_that_are_none_are_refused(chat: Chat) -> None:

@@ -31,7 +31,7 @@ _NOTHING_DONE: Final = 1
 _BY_SIGNAL: Final = 128
 _INTERRUPTED: Final = _BY_SIGNAL + signal.SIGINT
 _OPEN: Final = {"enabled": False, "kind": None}
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Shape:
@@ -249,15 +249,17 @@ async def run(
 
 @contextmanager
 def _interruptible(interrupt: Callable[[signal.Signals], None]) -> Generator[None]:
-    """Let Ctrl-C and TERM break into the turn, which then ends as it should."""
+    """Let Ctrl-C, TERM and a terminal that closes break into the turn, which ends as it should."""
     loop = asyncio.get_running_loop()
-    for number in _SIGNALS:
+    # What `nohup` had ignored stays so.
+    heard = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+    for number in heard:
         # Not in a thread, and not everywhere.
         with suppress(NotImplementedError, ValueError, RuntimeError):
             loop.add_signal_handler(number, interrupt, number)
     try:
         yield
     finally:
-        for number in _SIGNALS:
+        for number in heard:
             with suppress(NotImplementedError, ValueError, RuntimeError):
                 loop.remove_signal_handler(number)

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from steno.cli.chat_flags import micro_dollars, refuse_unreadable, rules_in, working_folder
+from steno.cli.chat_flags import (
+    finite,
+    micro_dollars,
+    refuse_unreadable,
+    rules_in,
+    working_folder,
+)
 from steno.cli.chat_work import work_for
 from steno.cli.happenings import lines_of
 from steno.cli.options import COLOR, JSON, options
@@ -318,7 +324,9 @@ def _options(asked: Asked) -> "Options":
         tools=tuple(names.replace(",", " ").split()) if names is not None else None,
         folders=asked.folders,
         limits=Limits(
-            requests=asked.max_turns, cost=micro_dollars(asked.budget), seconds=asked.seconds
+            requests=asked.max_turns,
+            cost=micro_dollars(asked.budget),
+            seconds=finite(asked.seconds),
         ),
         system=asked.system,
         more_system=asked.more_system,

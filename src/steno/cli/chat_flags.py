@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from steno.agent.around_files import Note
     from steno.agent.options import Options
 
-__all__ = ["micro_dollars", "refuse_unreadable", "rules_in", "working_folder"]
+__all__ = ["finite", "micro_dollars", "refuse_unreadable", "rules_in", "working_folder"]
 
 _MICRO: Final = 1_000_000
 
@@ -27,7 +27,7 @@ def refuse_unreadable(options: "Options") -> None:
     """
     _refuse_json("--settings", options.settings)
     for each in options.mcp_config:
-        _refuse_json("--mcp-config", each)
+        _refuse_json("--mcp-config", each, inner="mcpServers")
     if options.agents.strip():
         _refuse_text("--agents", options.agents)
     for folder in options.folders:
@@ -36,12 +36,15 @@ def refuse_unreadable(options: "Options") -> None:
     _refuse_tools(options.tools or ())
 
 
-def _refuse_json(option: str, given: str) -> None:
-    """Refuse what is neither a JSON object nor a file that holds one; nothing is fine."""
+def _refuse_json(option: str, given: str, *, inner: str = "") -> None:
+    """Refuse what is neither a JSON object nor a file that holds one; nothing is fine.
+
+    Where an `inner` key must be in it, that is an object too.
+    """
     if not given.strip():
         return
     if given.lstrip().startswith("{"):
-        _refuse_text(option, given)
+        _refuse_text(option, given, inner=inner)
         return
     from pathlib import Path
 
@@ -52,16 +55,19 @@ def _refuse_json(option: str, given: str) -> None:
     if text is None:
         why = notes[0].message if notes else "is not there"
         raise BadRequest(f"{given} {why}", hint=f"see {option}")
-    _refuse_text(option, text, given)
+    _refuse_text(option, text, given, inner=inner)
 
 
-def _refuse_text(option: str, text: str, path: str = "") -> None:
+def _refuse_text(option: str, text: str, path: str = "", *, inner: str = "") -> None:
     from steno.agent.around_files import parse_json
+    from steno.format.values import as_object
 
     notes: list[Note] = []
-    parse_json(text, path or option, notes)
+    found = parse_json(text, path or option, notes)
     if notes:
         raise BadRequest(str(notes[0]), hint=f"see {option}")
+    if inner and as_object(found.get(inner)) is None:
+        raise BadRequest(f"{path or option}: `{inner}` is no object", hint=f"see {option}")
 
 
 def _refuse_tools(names: tuple[str, ...]) -> None:
@@ -84,11 +90,29 @@ def working_folder() -> str:
 
     Raises:
         Unreadable: it is not there any more.
+        BadRequest: its name cannot be written down.
     """
     try:
-        return os.getcwd()
+        here = os.getcwd()
     except FileNotFoundError:
         raise Unreadable("this folder is not there any more", hint="go to another one") from None
+    try:
+        here.encode("utf-8")
+    except UnicodeEncodeError:
+        # It stands on every record, and in what the model is told.
+        raise BadRequest("the name of this folder is not UTF-8", hint="give it another") from None
+    return here
+
+
+def finite(seconds: float | None) -> float | None:
+    """Return a number of seconds.
+
+    Raises:
+        BadRequest: it is no number.
+    """
+    if seconds is not None and not math.isfinite(seconds):
+        raise BadRequest("the time is no number of seconds", hint="such as --max-time 90")
+    return seconds
 
 
 def micro_dollars(dollars: float | None) -> int | None:
