@@ -353,6 +353,9 @@ def test_what_is_wrong_with_the_surroundings_is_said_beside_the_answer(chat: Cha
     servers = json.dumps({"mcpServers": {"odd": {}}})
     assert chat("-p", "hello", "--mcp-config", servers) == "Yes.\n"
     assert "--mcp-config" in chat.said
+    servers = json.dumps({"mcpServers": {"gone": {"command": "/nonexistent/server"}}})
+    assert chat("-p", "hello", "--mcp-config", servers) == "Yes.\n"
+    assert "the server gone is not there" in chat.said
     chat("-p", "hello", "--settings", '{"permissions": {"deny": ["Bash(rm"]}}')
     assert "Bash(rm" in chat.said
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.agent.events import Ended, Event
+from steno.agent.events import Ended, Event, Noticed
 from steno.agent.gates import Gate, Gates
 from steno.agent.headless import Printer
 from steno.agent.loop import Agent, Model
@@ -28,6 +28,8 @@ __all__ = ["Shape", "lines_of_prompts", "run"]
 _NAME: Final = "StructuredOutput"
 _CALL_IT: Final = f"Give your answer by calling {_NAME}; nothing else counts."
 _NOTHING_DONE: Final = 1
+_PATIENCE: Final = 5.0
+"""How many seconds are waited for servers that were asked for by name."""
 _BY_SIGNAL: Final = 128
 _INTERRUPTED: Final = _BY_SIGNAL + signal.SIGINT
 _OPEN: Final = {"enabled": False, "kind": None}
@@ -145,7 +147,12 @@ class _Run:
             started.agent.caller.gates = self.shape.guarding(started.agent)
         # Nobody is there later to whom they could say what they found.
         started.agent.waits = started.agents.wait
-        await started.servers.settle(0 if not options.mcp_config else 5.0)
+        await started.servers.settle(0 if not options.mcp_config else _PATIENCE)
+        for each in started.servers.states():
+            if each.status == "failed":
+                self.emit(Noticed(f"the server {each.name} is not there: {each.error}", "warning"))
+            elif each.status == "pending" and options.mcp_config:
+                self.emit(Noticed(f"the server {each.name} has not answered yet", "warning"))
         await started.open()
         self.printer.begin(_facts(started, options), work.id)
         return started
