@@ -317,13 +317,11 @@ def test_a_hook_may_end_everything(tmp_path: Path) -> None:
         "continue": False,
         "stopReason": "enough",
         "systemMessage": "hear",
-        "suppressOutput": True,
     }
     verdict = run(tmp_path, hook("PostToolUse", says(value)))
     assert verdict.stops
     assert verdict.stop_reason == "enough"
     assert verdict.messages == ("hear",)
-    assert verdict.quiet
     assert gate_of("PostToolUse", {}, verdict).ends
 
 

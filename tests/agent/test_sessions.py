@@ -1,5 +1,6 @@
 """Sessions that go on, fork, and are taken back: all by appending."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,8 @@ def test_a_session_that_was_cut_off_in_a_call_goes_on(tmp_path: Path, torn: byte
     said = resumed(stage.data)
     assert said[1].startswith("a:USE(")
     assert "interrupted" in str(stage.talk.messages())
+    (result,) = [json.loads(line) for line in stage.data.splitlines() if b"tool_result" in line]
+    assert result["sourceToolAssistantUUID"] == json.loads(lines[call])["uuid"]
     stage.check(allowed=("line.torn",))
 
 

@@ -50,8 +50,7 @@ def folder(tmp_path: Path) -> Folder:
 def test_without_any_file_everything_has_its_default(folder: Folder) -> None:
     settings = folder.load()
     assert settings == Settings()
-    assert settings.cleanup_period_days == 30
-    assert settings.include_co_authored_by
+    assert settings.auto_compact
 
 
 def test_the_highest_layer_that_has_a_value_wins(folder: Folder) -> None:
@@ -67,14 +66,11 @@ def test_the_highest_layer_that_has_a_value_wins(folder: Folder) -> None:
 
 
 def test_a_higher_layer_hides_only_the_keys_that_it_has(folder: Folder) -> None:
-    folder.write("user", {"model": "a", "outputStyle": "Learning", "cleanupPeriodDays": 7})
+    folder.write("user", {"model": "a", "outputStyle": "Learning", "language": "French"})
     folder.write("project", {"model": "b"})
     settings = folder.load()
-    assert (settings.model, settings.output_style, settings.cleanup_period_days) == (
-        "b",
-        "Learning",
-        7,
-    )
+    found = (settings.model, settings.output_style, settings.language)
+    assert found == ("b", "Learning", "French")
     assert settings.origin["outputStyle"] == "user"
 
 
@@ -238,17 +234,14 @@ def test_a_project_never_says_where_requests_go(folder: Folder, layer: str, name
 
 
 def test_the_user_may_say_where_requests_go(folder: Folder) -> None:
-    folder.write("user", {"env": {"ANTHROPIC_BASE_URL": "http://mine"}, "apiKeyHelper": "key"})
+    folder.write("user", {"env": {"ANTHROPIC_BASE_URL": "http://mine"}})
     settings = folder.load()
     assert settings.env["ANTHROPIC_BASE_URL"] == "http://mine"
-    assert settings.api_key_helper == "key"
 
 
 def test_a_project_may_choose_a_model_but_runs_no_key_helper(folder: Folder) -> None:
-    folder.write("user", {"apiKeyHelper": "mine"})
     folder.write("project", {"apiKeyHelper": "evil", "env": {"ANTHROPIC_MODEL": "x"}})
     settings = folder.load()
-    assert settings.api_key_helper == "mine"
     assert settings.env == {"ANTHROPIC_MODEL": "x"}
     assert "apiKeyHelper" in str(settings.notes[0])
 
@@ -283,13 +276,12 @@ def test_an_empty_file_and_a_byte_order_mark_are_no_fault(folder: Folder) -> Non
 
 
 def test_a_value_of_the_wrong_kind_falls_through_to_the_layer_below(folder: Folder) -> None:
-    folder.write("user", {"model": "m", "cleanupPeriodDays": 3, "includeCoAuthoredBy": False})
-    bad = {"model": 5, "cleanupPeriodDays": True, "includeCoAuthoredBy": "yes", "env": []}
+    folder.write("user", {"model": "m", "autoCompactEnabled": False})
+    bad = {"model": 5, "autoCompactEnabled": "yes", "env": []}
     folder.write("project", {**bad, "permissions": "x", "hooks": {"Stop": [1, {"hooks": 2}]}})
     settings = folder.load()
-    assert (settings.model, settings.cleanup_period_days) == ("m", 3)
-    assert not settings.include_co_authored_by
-    assert len(settings.notes) == 3
+    assert (settings.model, settings.auto_compact) == ("m", False)
+    assert len(settings.notes) == 2
 
 
 def test_flags_may_be_a_file(folder: Folder, tmp_path: Path) -> None:
@@ -322,15 +314,14 @@ def test_only_a_manager_can_say_that_its_rules_alone_count(folder: Folder) -> No
     assert [rule.text for rule in folder.load().permissions.allow] == ["Read"]
 
 
-def test_lists_of_servers_add_up_and_unknown_keys_are_kept(folder: Folder) -> None:
+def test_lists_of_servers_add_up(folder: Folder) -> None:
     folder.write("user", {"enabledMcpjsonServers": ["a"], "statusLine": {"type": "command"}})
     folder.write("managed", {"enabledMcpjsonServers": ["b", "a"]})
     folder.write("local", {"disabledMcpjsonServers": ["c"]})
     settings = folder.load()
     assert settings.enabled_mcpjson == ("b", "a")
     assert settings.disabled_mcpjson == ("c",)
-    assert settings.other == {"statusLine": {"type": "command"}}
-    assert settings.origin["statusLine"] == "user"
+    assert not settings.notes
 
 
 def test_settings_in_the_home_folder_are_the_users_only(folder: Folder) -> None:

@@ -25,6 +25,13 @@ def test_a_session_tells_with_what_it_begins(tmp_path: Path) -> None:
     assert begun["output_style"] == "default"
 
 
+def test_the_model_is_told_in_which_language_to_answer(tmp_path: Path) -> None:
+    house = House(tmp_path, Script().otherwise("Oui."))
+    house.write("~/settings.json", json.dumps({"language": "French"}))
+    house.say("one")
+    assert "French" in str(house.server.requests[0].body["system"])
+
+
 def test_a_result_tells_what_each_model_took(tmp_path: Path) -> None:
     usage = {"input_tokens": 10, "output_tokens": 5}
     script = Script().on("dig", Reply(content=(text("Dug."),), usage=usage))

@@ -196,6 +196,28 @@ def test_limits_end_it_with_a_result(chat: Chat, script: Script) -> None:
     assert lines[-1]["subtype"] == "error_max_budget_usd"
 
 
+def test_the_time_for_it_can_be_limited(chat: Chat, script: Script) -> None:
+    script.on("go", tool("Bash", command="sleep 600"))
+    lines = chat.lines("go", "--max-time", "1.5", "--permission-mode", "bypassPermissions", code=1)
+    assert lines[-1]["subtype"] == "error_max_time"
+    assert "--max-time" in lines[-1]["errors"][0]
+    chat("-p", "go", "--max-time", "0", code=2)
+    chat.check()
+
+
+def test_a_folder_that_is_gone_is_said_in_one_line(chat: Chat) -> None:
+    gone = chat.project / "gone"
+    gone.mkdir()
+    command = ["sh", "-c", 'rmdir ../gone; exec "$@"', "sh", *chat.command("-p", "hello")]
+    ran = subprocess.run(
+        command, capture_output=True, text=True, cwd=gone, env=chat.env, check=False
+    )
+    assert ran.returncode == 3
+    assert ran.stderr.splitlines()[0] == "steno: this folder is not there any more"
+    assert "Traceback" not in ran.stderr
+    assert chat.files == []
+
+
 def test_an_error_ends_it_with_a_result_and_a_code(chat: Chat, script: Script) -> None:
     script.on("go", Failure(status=403, kind="permission_error", message="not for you"))
     lines = chat.lines("go", code=1)
@@ -204,7 +226,8 @@ def test_an_error_ends_it_with_a_result_and_a_code(chat: Chat, script: Script) -
     chat.check()
 
 
-def test_ctrl_c_ends_it_with_a_result(chat: Chat, script: Script) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_with_a_result(chat: Chat, script: Script, number: signal.Signals) -> None:
     door = Door()
     script.on("go", [text("Half", door)])
     ran = subprocess.Popen(
@@ -220,12 +243,49 @@ def test_ctrl_c_ends_it_with_a_result(chat: Chat, script: Script) -> None:
         for line in ran.stdout:
             if "text_delta" in line:
                 break
-        ran.send_signal(signal.SIGINT)
+        ran.send_signal(number)
         rest = [json.loads(line) for line in ran.stdout]
     door.open()
-    assert ran.returncode == 130
+    assert ran.returncode == 128 + number
     assert rest[-1]["subtype"] == "error_during_execution"
     chat.check()
+
+
+def test_whoever_breaks_in_is_told_that_the_next_message_is_taken(
+    chat: Chat, script: Script
+) -> None:
+    door = Door()
+    script.on("one", [text("Half", door)]).on("two", "Yes, two.")
+    stream = ["--input-format", "stream-json", "--output-format", "stream-json"]
+    ran = subprocess.Popen(
+        chat.command("-p", *stream, "--include-partial-messages"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=chat.project,
+        env=chat.env,
+    )
+    with ran:
+        assert ran.stdin is not None
+        assert ran.stdout is not None
+        assert ran.stderr is not None
+        print(said("one"), file=ran.stdin, flush=True)
+        for line in ran.stdout:
+            if "text_delta" in line:
+                ran.send_signal(signal.SIGINT)
+                break
+        assert "the next message is taken" in ran.stderr.readline()
+        door.open()
+        print(said("two"), file=ran.stdin)
+        ran.stdin.close()
+        rest = [json.loads(line) for line in ran.stdout]
+    assert rest[-1]["result"] == "Yes, two."
+    chat.check()
+
+
+def said(words: str) -> str:
+    return json.dumps({"type": "user", "message": {"role": "user", "content": words}})
 
 
 def test_an_answer_that_never_has_the_shape_is_an_error_whatever_tools_there_are(
@@ -293,6 +353,9 @@ def test_what_is_wrong_with_the_surroundings_is_said_beside_the_answer(chat: Cha
     servers = json.dumps({"mcpServers": {"odd": {}}})
     assert chat("-p", "hello", "--mcp-config", servers) == "Yes.\n"
     assert "--mcp-config" in chat.said
+    servers = json.dumps({"mcpServers": {"gone": {"command": "/nonexistent/server"}}})
+    assert chat("-p", "hello", "--mcp-config", servers) == "Yes.\n"
+    assert "the server gone is not there" in chat.said
     chat("-p", "hello", "--settings", '{"permissions": {"deny": ["Bash(rm"]}}')
     assert "Bash(rm" in chat.said
 
@@ -328,6 +391,10 @@ def test_a_new_session_has_an_id_of_its_own(chat: Chat) -> None:
         ["--settings", "."],
         ["--mcp-config", "{bad"],
         ["--mcp-config", "/nonexistent/servers.json"],
+        ["--mcp-config", '{"mcpServers": 5}'],
+        ["--mcp-config", "{}"],
+        ["--max-time", "nan"],
+        ["--max-time", "inf"],
         ["--agents", "[]"],
         ["--agents", "nonsense"],
         ["--add-dir", "/nonexistent"],
@@ -337,6 +404,23 @@ def test_a_new_session_has_an_id_of_its_own(chat: Chat) -> None:
 def test_options_that_make_no_sense_are_refused(chat: Chat, options: list[str]) -> None:
     chat("-p", "one", *options, code=2)
     assert chat.files == []
+
+
+def test_a_folder_whose_name_is_no_text_is_refused(chat: Chat) -> None:
+    chat.project = Path(os.fsdecode(os.fsencode(chat.project) + b"/na\xffme"))
+    chat.project.mkdir()
+    chat("-p", "one", code=2)
+    assert "not UTF-8" in chat.said
+
+
+def test_a_folder_may_have_any_other_name(chat: Chat, script: Script) -> None:
+    chat.project = chat.project / "we\nird \x1b[31m 日本"
+    chat.project.mkdir()
+    script.on("go", tool("Write", file_path="a.txt", content="here")).then("Done.")
+    chat("-p", "go", "--permission-mode", "acceptEdits")
+    assert (chat.project / "a.txt").read_text() == "here"
+    assert chat("-p", "-c", "and") == "Yes.\n"
+    chat.check()
 
 
 def test_messages_that_are_none_are_refused(chat: Chat) -> None:

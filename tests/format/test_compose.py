@@ -87,6 +87,14 @@ def test_a_compaction_resumes(client: str) -> None:
     assert sent(records, client) == ["u:SUMMARY", "a:A2"]
 
 
+def test_of_a_long_prompt_the_end_of_a_turn_holds_the_beginning() -> None:
+    made = composer()
+    assert made.turn_end("one\ntwo")["lastPrompt"] == "one two"
+    assert made.turn_end("x" * 200)["lastPrompt"] == "x" * 200
+    assert made.turn_end("x" * 201)["lastPrompt"] == "x" * 200 + "…"
+    assert "lastPrompt" not in made.turn_end("")
+
+
 def test_what_is_composed_reads_back_without_a_note() -> None:
     data = b"".join(encode_line(record) for record in golden())
     assert [piece.damage for piece in read_bytes(data) if piece.damage] == []

@@ -177,13 +177,19 @@ class Conversation:
         self._open.pop(call, None)
         return uuid
 
-    def settle(self, call: str, outcome: Outcome) -> None:
-        """Write down the result of a call that the messages have settled already.
+    def settle(self, call: str, outcome: Outcome, *, source: str | None) -> None:
+        """Write down the result of a call of the record `source`, which messages have settled.
 
         It is written with whatever is said next: until then somebody may still be at work on it.
         """
         self.recorder.write_ahead(
-            self.recorder.compose.result(call, outcome.content, is_error=outcome.is_error)
+            self.recorder.compose.result(
+                call,
+                outcome.content,
+                is_error=outcome.is_error,
+                detail=f"Error: {outcome.content}",
+                sourceToolAssistantUUID=source,
+            )
         )
 
     def failure(self, words: str, *, status: int = 0) -> str:

@@ -7,8 +7,18 @@ import msgspec
 
 from steno.guard.decision import Verdict
 from steno.model.wire import ApiError, Block
+from steno.tools.base import Outcome
 
-__all__ = ["Bounds", "Gate", "Gates", "Kept", "failure_name", "is_too_long", "open_gates"]
+__all__ = [
+    "Bounds",
+    "Gate",
+    "Gates",
+    "Kept",
+    "failure_name",
+    "is_too_long",
+    "open_gates",
+    "told_of",
+]
 
 _FAILURES: Final = {
     "rate_limit_error": "rate_limit",
@@ -102,3 +112,13 @@ def is_too_long(error: ApiError) -> bool:
 def failure_name(error: ApiError) -> str:
     """Return how hooks know a failure of the API."""
     return _FAILURES.get(error.kind, "unknown")
+
+
+def told_of(call: Block, outcome: Outcome) -> dict[str, Any]:
+    """Return a call and what came of it as hooks are told of it."""
+    return {
+        "tool_name": call.get("name"),
+        "tool_input": call.get("input"),
+        "tool_use_id": call.get("id"),
+        "tool_response": outcome.content,
+    }

@@ -37,8 +37,10 @@ def guard_for(options: Options, permissions: Permissions, env: Mapping[str, str]
 def _mode(options: Options, permissions: Permissions) -> Mode:
     mode = options.mode or permissions.default_mode or "default"
     if mode not in MODES:
-        modes = ", ".join(MODES)
-        raise BadRequest(f"there is no permission mode {mode!r}", hint=f"one of {modes}")
+        where = "" if options.mode else "`permissions.defaultMode` of the settings: "
+        raise BadRequest(
+            f"{where}there is no permission mode {mode!r}", hint=f"one of {', '.join(MODES)}"
+        )
     if mode == "bypassPermissions" and permissions.bypass_disabled:
         raise BadRequest("the settings of this machine forbid bypassPermissions")
     return mode

@@ -40,7 +40,7 @@ _ENDINGS: Final[dict[Reason, str]] = {
     "interrupted": "it was interrupted",
     "max_turns": "it was not done after as many requests as --max-turns allows",
     "max_budget": "it was not done for as much as --max-budget-usd allows",
-    "max_time": "it was not done in the time there was",
+    "max_time": "it was not done in as many seconds as --max-time allows",
 }
 """What is said to people where the answer does not say it."""
 _TERMINAL: Final[dict[Reason, str]] = {
@@ -51,6 +51,7 @@ _TERMINAL: Final[dict[Reason, str]] = {
 }
 """Why a turn was the last thing that happened, where others have a name for it."""
 _SHAPELESS: Final = "the model gave no answer in the shape that was asked for"
+_NEXT: Final = "the next message is taken; break in again while there is none, and it ends"
 _MICRO: Final = 1_000_000
 
 
@@ -65,12 +66,15 @@ class Printer:
         *,
         partial: bool = False,
         warn: Callable[[str], None] = lambda _words: None,
+        more: bool = False,
     ) -> None:
+        """Take where to print to; with `more` another prompt may always come."""
         self._output: Output = output
         self._session = session_id
         self._write = write
         self._partial = partial
         self._warn = warn
+        self._more = more
         self._refused: list[dict[str, Any]] = []
         self._structured: Any = None
         self._shapeless = False
@@ -213,9 +217,11 @@ class Printer:
                 self._write(ended.text)
             if ended.reason in _ENDINGS:
                 self._warn(_ENDINGS[ended.reason])
-            return code
-        self._line(self._result(ended, code, shapeless=shapeless))
-        self._results += 1
+        else:
+            self._line(self._result(ended, code, shapeless=shapeless))
+            self._results += 1
+        if self._more and ended.reason == "interrupted":
+            self._warn(_NEXT)
         return code
 
     def _result(self, ended: events.Ended, code: int, *, shapeless: bool) -> dict[str, Any]:

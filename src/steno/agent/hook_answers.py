@@ -130,8 +130,6 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     stops: bool = False
     """`continue` was false: everything ends here."""
     stop_reason: str = ""
-    quiet: bool = False
-    """`suppressOutput`: their output is not for the transcript view."""
     ran: tuple[Ran, ...] = ()
 
 
@@ -147,7 +145,6 @@ class _Answer(msgspec.Struct, kw_only=True):
     updated_output: Any = None
     message: str = ""
     stop_reason: str | None = None
-    quiet: bool = False
 
     def kept(self) -> Ran:
         """Return what ran, with what it said."""
@@ -182,7 +179,6 @@ def _of_json(ran: Ran, value: dict[str, Any]) -> _Answer:
             ran, context=cut(text_in(own, "additionalContext"), _MOST_CONTEXT)
         ),
         message=text_in(value, "systemMessage"),
-        quiet=value.get("suppressOutput") is True,
         updated_output=own.get("updatedToolOutput", own.get("updatedMCPToolOutput")),
     )
     if value.get("continue") is False:
@@ -232,7 +228,6 @@ def verdict_of(event: str, all_ran: list[Ran]) -> Verdict:
         messages=(*messages, *(noes if deaf else ())),
         stops=bool(stops),
         stop_reason="\n".join(reason for reason in stops if reason),
-        quiet=bool(answers) and all(answer.quiet for answer in answers),
         ran=tuple(answer.kept() for answer in answers),
     )
 

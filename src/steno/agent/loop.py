@@ -18,7 +18,7 @@ from steno.agent.calls import Caller, grouped
 from steno.agent.conversation import Conversation
 from steno.agent.course import Course, Fitting, Model
 from steno.agent.events import Event, Reason
-from steno.agent.gates import Bounds, Gate, Kept, failure_name, is_too_long
+from steno.agent.gates import Bounds, Gate, Kept, failure_name, is_too_long, told_of
 from steno.agent.hearing import Hearing, retry_fields
 from steno.agent.meter import Meter
 from steno.agent.models import bare_model
@@ -40,6 +40,7 @@ _NUDGED: Final = {
 }
 """The reasons to stop after which the model is to go on, and what it is told."""
 _NOT_DONE: Final = "The user broke in before this was done."
+_TOO_LATE: Final = "The time was up before this was done."
 
 
 class _Held:
@@ -82,6 +83,10 @@ class Agent:
         self.inbox: list[tuple[str, bool]] = []
         """What is to be said at the next chance: (words, whether nobody said them)."""
         self._working: asyncio.Task[Any] | None = None
+        self._answered = False
+        """Whether all that the turn is still waiting for is somebody in the background."""
+        self._late = False
+        """Whether the time was up before the turn was over."""
         self._hearing: Hearing | None = None
         self._was_cut = False
         self._bad_inputs: dict[str, str] = {}
@@ -113,15 +118,17 @@ class Agent:
         self.meter.begin()
         self._thought.clear()
         self._working = asyncio.ensure_future(doing)
+        alarm = self._set_alarm()
         try:
             reason, text = await self._working
         except asyncio.CancelledError:
             outer = asyncio.current_task()
+            is_ended = outer is not None and outer.cancelling() > 0
+            reason, text = "max_time" if self._late and not is_ended else "interrupted", ""
             self._break_off()
-            if outer is not None and outer.cancelling():
-                self._end("interrupted", "")
+            if is_ended:
+                self._end(reason, text)
                 raise
-            reason, text = "interrupted", ""
         except ApiError as error:
             reason, text = "error", f"API Error: {error}"
             uuid = self.talk.failure(text, status=error.status)
@@ -130,7 +137,22 @@ class Agent:
             await self.caller.gates("StopFailure", facts)
         finally:
             self._working = None
+            if alarm is not None:
+                alarm.cancel()
         return self._end(reason, text)
+
+    def _set_alarm(self) -> asyncio.TimerHandle | None:
+        """Let the turn be broken off when its time is up, whatever it is at."""
+        self._late = self._answered = False
+        left = self.meter.left
+        if left is None:
+            return None
+        return asyncio.get_running_loop().call_later(left, self._ring)
+
+    def _ring(self) -> None:
+        if not self._answered:
+            self._late = True
+            self.interrupt()
 
     def _end(self, reason: Reason, text: str) -> events.Ended:
         self.caller.over()
@@ -186,7 +208,10 @@ class Agent:
                 self.talk.prompt(nudge, meta=True)
             return None
         if self.waits is not None and not self.inbox:
+            # The answer is there: that somebody else is late does not make it so.
+            self._answered = True
             await self.waits(self.meter.left)
+            self._answered = False
         if await self._empty_inbox():
             return None
         answer = text_of(response.blocks)
@@ -308,7 +333,7 @@ class Agent:
                 if gate.blocked and gate.reason and not (gate.kept or outcome.is_error):
                     context.append(gate.reason)
                 ends = ends or gate.ends
-                batch.append(_told(call, outcome))
+                batch.append(told_of(call, outcome))
         gate = await self.caller.gates("PostToolBatch", {"tool_calls": batch})
         self.tell(gate)
         self.talk.keep(gate.kept)
@@ -355,20 +380,13 @@ class Agent:
         if hearing is not None:
             self.talk.response(sayable_response(hearing.kept()), **self._asked())
         waiting = self.talk.open_calls
+        words = _TOO_LATE if self._late else _NOT_DONE
         for call in waiting:
-            self.talk.result(str(call["id"]), Outcome(_NOT_DONE, is_error=True))
+            self.talk.result(str(call["id"]), Outcome(words, is_error=True))
+        if self._late:
+            return
         self.talk.break_off(calls=bool(waiting))
         self.emit(events.Interrupted("tools" if waiting else "answer"))
-
-
-def _told(call: Block, outcome: Outcome) -> dict[str, Any]:
-    """Return a call and what came of it as hooks are told of it."""
-    return {
-        "tool_name": call.get("name"),
-        "tool_input": call.get("input"),
-        "tool_use_id": call.get("id"),
-        "tool_response": outcome.content,
-    }
 
 
 def _calls(response: Response) -> list[Block]:

@@ -72,6 +72,9 @@ class Connections:
 
     async def settle(self, seconds: float) -> None:
         """Wait until every server has answered or failed, but no longer than that."""
+        if self._links and seconds:
+            # What it takes to begin is not theirs to answer for.
+            await _library()
         waits = [asyncio.ensure_future(link.settled.wait()) for link in self._links]
         if waits:
             _done, late = await asyncio.wait(waits, timeout=seconds)
@@ -90,6 +93,11 @@ class Connections:
     async def close(self) -> None:
         """Take leave of all servers; a program that does not go is ended."""
         await asyncio.gather(*(link.close() for link in self._links))
+
+
+async def _library() -> None:
+    """Load the library, which takes a while."""
+    await asyncio.to_thread(importlib.import_module, "mcp")
 
 
 class _Link:
@@ -164,7 +172,7 @@ class _Link:
             errors.close()
 
     async def _connected(self, log: TextIO) -> None:
-        await asyncio.to_thread(importlib.import_module, "mcp")
+        await _library()
         from mcp import Client
 
         seconds = _seconds(self.env, "MCP_TIMEOUT", _START)

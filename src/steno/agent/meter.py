@@ -71,7 +71,9 @@ class Meter:
 
     @property
     def left(self) -> float | None:
-        """How many seconds are left; None for as many as it takes."""
+        """How many seconds are left; None for as many as it takes. Sub-agents share one clock."""
+        if self._above is not None:
+            return self._above.left
         most = self.limits.seconds
         return None if most is None else max(most - self.seconds, 0)
 
@@ -123,7 +125,7 @@ class Meter:
             return "max_turns"
         if limits.cost is not None and self.spent >= limits.cost:
             return "max_budget"
-        if limits.seconds is not None and self.seconds >= limits.seconds:
+        if self.left == 0:
             return "max_time"
         return None
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.agent.events import Ended, Event
+from steno.agent.events import Ended, Event, Noticed
 from steno.agent.gates import Gate, Gates
 from steno.agent.headless import Printer
 from steno.agent.loop import Agent, Model
@@ -28,10 +28,12 @@ __all__ = ["Shape", "lines_of_prompts", "run"]
 _NAME: Final = "StructuredOutput"
 _CALL_IT: Final = f"Give your answer by calling {_NAME}; nothing else counts."
 _NOTHING_DONE: Final = 1
+_PATIENCE: Final = 5.0
+"""How many seconds are waited for servers that were asked for by name."""
 _BY_SIGNAL: Final = 128
 _INTERRUPTED: Final = _BY_SIGNAL + signal.SIGINT
 _OPEN: Final = {"enabled": False, "kind": None}
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Shape:
@@ -145,7 +147,12 @@ class _Run:
             started.agent.caller.gates = self.shape.guarding(started.agent)
         # Nobody is there later to whom they could say what they found.
         started.agent.waits = started.agents.wait
-        await started.servers.settle(0 if not options.mcp_config else 5.0)
+        await started.servers.settle(0 if not options.mcp_config else _PATIENCE)
+        for each in started.servers.states():
+            if each.status == "failed":
+                self.emit(Noticed(f"the server {each.name} is not there: {each.error}", "warning"))
+            elif each.status == "pending" and options.mcp_config:
+                self.emit(Noticed(f"the server {each.name} has not answered yet", "warning"))
         await started.open()
         self.printer.begin(_facts(started, options), work.id)
         return started
@@ -249,15 +256,17 @@ async def run(
 
 @contextmanager
 def _interruptible(interrupt: Callable[[signal.Signals], None]) -> Generator[None]:
-    """Let Ctrl-C and TERM break into the turn, which then ends as it should."""
+    """Let Ctrl-C, TERM and a terminal that closes break into the turn, which ends as it should."""
     loop = asyncio.get_running_loop()
-    for number in _SIGNALS:
+    # What `nohup` had ignored stays so.
+    heard = [each for each in _SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
+    for number in heard:
         # Not in a thread, and not everywhere.
         with suppress(NotImplementedError, ValueError, RuntimeError):
             loop.add_signal_handler(number, interrupt, number)
     try:
         yield
     finally:
-        for number in _SIGNALS:
+        for number in heard:
             with suppress(NotImplementedError, ValueError, RuntimeError):
                 loop.remove_signal_handler(number)

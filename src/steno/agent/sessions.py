@@ -189,7 +189,7 @@ def _answer_open_calls(talk: Conversation, chain: list[Node]) -> None:
     for node in same:
         for call in node.uses:
             if call not in answered:
-                talk.settle(call, Outcome(INTERRUPTED, is_error=True))
+                talk.settle(call, Outcome(INTERRUPTED, is_error=True), source=node.uuid)
 
 
 def _later_than(transcript: Transcript) -> Callable[[], str]:

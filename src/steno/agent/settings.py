@@ -5,7 +5,7 @@ hooks run one layer after the other. What a project can never set is where reque
 which key. A file that is no JSON is a note, and its layer is empty.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -48,11 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     hooks: tuple[Hook, ...] = ()
     output_style: str = ""
     language: str = ""
-    agent: str = ""
-    api_key_helper: str = ""
-    include_co_authored_by: bool = True
-    cleanup_period_days: int = 30
-    disable_all_hooks: bool = False
+    """What the model answers in; empty for what it is asked in."""
     always_thinking: bool = False
     effort: str = ""
     auto_compact: bool = True
@@ -61,8 +57,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     disabled_mcpjson: tuple[str, ...] = ()
     mcp_servers: dict[str, Any] = {}
     sandbox: SandboxSettings = SandboxSettings()
-    other: dict[str, Any] = {}
-    """Every key that steno has no name for, from the highest layer that has it."""
     origin: dict[str, Layer] = {}
     notes: tuple[Note, ...] = ()
 
@@ -104,21 +98,15 @@ class _Merge:
         self.layers = layers
         self.notes = notes
         self.origin: dict[str, Layer] = {}
-        self.known: set[str] = {"permissions", "env", "hooks", "mcpServers", "sandbox", "$schema"}
 
     def settings(self) -> Settings:
         return Settings(
             permissions=self._permissions(),
             model=self._one("model", str, ""),
             env=self._env(),
-            disable_all_hooks=self._one("disableAllHooks", bool, False),
             hooks=self._hooks(),
             output_style=self._one("outputStyle", str, ""),
             language=self._one("language", str, ""),
-            agent=self._one("agent", str, ""),
-            api_key_helper=self._one("apiKeyHelper", str, ""),
-            include_co_authored_by=self._one("includeCoAuthoredBy", bool, True),
-            cleanup_period_days=self._one("cleanupPeriodDays", int, 30),
             always_thinking=self._one("alwaysThinkingEnabled", bool, False),
             effort=self._one("effortLevel", str, ""),
             auto_compact=self._one("autoCompactEnabled", bool, True),
@@ -127,36 +115,22 @@ class _Merge:
             disabled_mcpjson=self._all("disabledMcpjsonServers"),
             mcp_servers=self._servers(),
             sandbox=sandbox_of(self.layers, self.notes),
-            other=self._other(),
             origin=self.origin,
             notes=tuple(self.notes),
         )
 
     def _one(self, key: str, kind: type[T], otherwise: T) -> T:
-        self.known.add(key)
-        return self._pick(key, kind, otherwise, lambda top: top)
-
-    def _pick(
-        self,
-        name: str,
-        kind: type[T],
-        otherwise: T,
-        part: Callable[[dict[str, Any]], dict[str, Any]],
-    ) -> T:
-        key = name.rsplit(".", 1)[-1]
         for source, top in self.layers:
-            value: object = part(top).get(key)
+            value: object = top.get(key)
             if value is None:
                 continue
-            # In Python a boolean is an int, in JSON it is not.
-            if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
-                self.origin[name] = source.layer
+            if isinstance(value, kind):
+                self.origin[key] = source.layer
                 return value
-            self.notes.append(Note(source.path, f"`{name}` is left out: not the kind expected"))
+            self.notes.append(Note(source.path, f"`{key}` is left out: not the kind expected"))
         return otherwise
 
     def _all(self, key: str) -> tuple[str, ...]:
-        self.known.add(key)
         return tuple(
             dict.fromkeys(item for _, top in self.layers for item in strings(top.get(key)))
         )
@@ -227,14 +201,6 @@ class _Merge:
                 if servers.setdefault(name, value) is value:
                     self.origin[f"mcpServers.{name}"] = source.layer
         return servers
-
-    def _other(self) -> dict[str, Any]:
-        other: dict[str, Any] = {}
-        for source, top in self.layers:
-            for key in top.keys() - self.known - other.keys():
-                other[key] = top[key]
-                self.origin[key] = source.layer
-        return other
 
 
 def _as_env(value: object) -> str:

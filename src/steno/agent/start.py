@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from steno.agent import gathering
 from steno.agent.asides import consult
 from steno.agent.calls import Caller
 from steno.agent.checkpoints import Checkpoints
@@ -15,11 +16,10 @@ from steno.agent.commands import Command, discover_commands
 from steno.agent.compact import Compactor
 from steno.agent.confined import Confined, Setting, confine
 from steno.agent.conversation import Conversation
-from steno.agent.definitions import Definition, discover_definitions
+from steno.agent.definitions import Definition
 from steno.agent.events import Event, Noticed
 from steno.agent.gates import Bounds
 from steno.agent.guarding import guard_for
-from steno.agent.hook_env import EnvFile
 from steno.agent.hooks import Hooks, Scene
 from steno.agent.keeping import WithinKeeping
 from steno.agent.keys import without_keys
@@ -27,25 +27,22 @@ from steno.agent.lending import Followed, Lending, opened_skills
 from steno.agent.loop import Agent, Course, Model
 from steno.agent.mcp import Connections
 from steno.agent.mcp_results import record_fields
-from steno.agent.mcp_servers import find_servers
 from steno.agent.memory import Memory, load_memory
 from steno.agent.meter import Meter, Price
 from steno.agent.models import DEFAULT_MODEL, bare_model, model_named
 from steno.agent.options import Options, People
-from steno.agent.prompt import BASE, system_prompt
+from steno.agent.prompt import BASE, language_words, system_prompt
 from steno.agent.recorder import VERSION, Recorder
 from steno.agent.rules_kept import Granted, Where
 from steno.agent.searching import Searching
 from steno.agent.sessions import Work
-from steno.agent.settings import load_settings
 from steno.agent.skills import Skill, SkillTool, discover_skills, listing, skill_text
 from steno.agent.slash import Slash, shell_of
 from steno.agent.started import Started
 from steno.agent.styles import discover_styles, pick_style
 from steno.agent.subagents import AgentTool, Kind
-from steno.agent.thinking import EFFORTS, thinking_for
 from steno.agent.toolbox import Toolbox
-from steno.errors import BadRequest, StenoError
+from steno.errors import StenoError
 from steno.format.paths import plan_path
 from steno.session.transcript import load
 from steno.store.places import steno_home
@@ -92,30 +89,19 @@ class _Making:
         self.model = model
         self.people = people
         self.price = price
+        self.source = "resume" if os.path.exists(work.talk.recorder.path) else "startup"
         self.notes: list[str] = []
+        # Made with the tools and the system prompt, which tell of them.
         self.listing = ""
         self.meter: Meter | None = None
-        self.source = "resume" if os.path.exists(work.talk.recorder.path) else "startup"
         self.commands: tuple[Command, ...] = ()
         self.skills: tuple[Skill, ...] = ()
         self.memory = Memory()
-        place = os.path.join(steno_home(options.env), "hook-env", f"{work.id}.sh")
-        self.env_file = EnvFile(place)
-        self.settings = load_settings(
-            options.cwd, trusted=options.trusted, flags=options.settings, env=options.env
-        )
-        self.notes += map(str, self.settings.notes)
-        self.thinking = thinking_for(
-            options.thinking,
-            {**options.env, **self.settings.env},
-            always=self.settings.always_thinking,
-            max_tokens=options.max_tokens,
-        )
-        self.effort = options.effort or self.settings.effort
-        if self.effort and self.effort not in EFFORTS:
-            raise BadRequest(
-                f"there is no effort {self.effort!r}", hint=f"one of {', '.join(EFFORTS)}"
-            )
+        # Each of these needs those before it.
+        self.env_file = gathering.env_file(options, work.id)
+        self.settings = gathering.settings(options, self.notes)
+        self.thinking = gathering.thinking(options, self.settings)
+        self.effort = gathering.effort(options, self.settings)
         self.guard = guard_for(options, self.settings.permissions, self._environment())
         self.granted = Granted(options.cwd, options.env)
         self.confined = self._confined()
@@ -123,20 +109,9 @@ class _Making:
         self.hooks = Hooks(
             self.settings.hooks, trusted=options.trusted, fitting=self.guard.is_named_by
         )
-        found, notes = find_servers(
-            options.cwd,
-            self.settings,
-            trusted=options.trusted,
-            flags=options.mcp_config,
-            strict=options.strict_mcp,
-            env=options.env,
-        )
-        self.notes += map(str, notes)
+        found = gathering.servers(options, self.settings, self.notes)
         self.servers = Connections(found, cwd=options.cwd, env=self._environment())
-        self.definitions, notes = discover_definitions(
-            options.cwd, trusted=options.trusted, flags=options.agents, env=options.env
-        )
-        self.notes += map(str, notes)
+        self.definitions = gathering.definitions(options, self.notes)
         self.main = self._around()
 
     def done(self) -> Started:
@@ -173,7 +148,6 @@ class _Making:
             env_file=self.env_file,
             mode=lambda: lending.guard.mode,
             presence=Presence(self.options.config, work.id, self.options.cwd, VERSION),
-            notes=tuple(self.notes),
         )
 
     # Parts
@@ -193,19 +167,7 @@ class _Making:
     ) -> tuple[Agent, Lending]:
         # Whoever works in a session does so in the mode that it is in.
         guard = Followed(self.guard, self.main, self.confined, self.granted, of_its_own=mode)
-        told = {key: bounds.agent[key] for key in ("agent_id", "agent_type") if bounds.agent}
-        caller = Caller(
-            tools=tools,
-            around=around,
-            guard=guard,
-            emit=self.people.emit,
-            gates=self.hooks.gates(lambda: self._scene(around, guard, told)),
-            beside=lambda call: record_fields(around, call),
-        )
-        if self.people.consent is not None:
-            caller.consent = self.people.consent
-        caller.learn = self._learn
-        around.progress = caller.grow
+        caller = self._caller(tools, around, guard, bounds)
         # Whatever sub-agents cost is part of what the session costs, and of its limit.
         meter = Meter(self.options.limits, price=self.price, clock=time.monotonic, above=self.meter)
         self.meter = self.meter or meter
@@ -226,6 +188,22 @@ class _Making:
         around.kept["web_search"] = Searching(agent)
         around.kept["shell"] = shell_of(caller)
         return agent, lending
+
+    def _caller(self, tools: Toolbox, around: Around, guard: Followed, bounds: Bounds) -> Caller:
+        told = {key: bounds.agent[key] for key in ("agent_id", "agent_type") if bounds.agent}
+        caller = Caller(
+            tools=tools,
+            around=around,
+            guard=guard,
+            emit=self.people.emit,
+            gates=self.hooks.gates(lambda: self._scene(around, guard, told)),
+            beside=lambda call: record_fields(around, call),
+            learn=self._learn,
+        )
+        if self.people.consent is not None:
+            caller.consent = self.people.consent
+        around.progress = caller.grow
+        return caller
 
     def _learn(self, rules: tuple[str, ...], place: Where) -> None:
         """Take up what the user has granted; that it cannot be kept does not take it back."""
@@ -389,4 +367,11 @@ class _Making:
             self.notes.append(f"there is no output style {self.settings.output_style!r}")
         base = BASE if style is None or style.keeps_coding else ""
         words = style.prompt if style is not None else ""
-        return [options.system or base, words, self.listing, memory.text, options.more_system]
+        return [
+            options.system or base,
+            words,
+            language_words(self.settings.language),
+            self.listing,
+            memory.text,
+            options.more_system,
+        ]

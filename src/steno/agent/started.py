@@ -43,7 +43,6 @@ class Started(msgspec.Struct, kw_only=True, eq=False):
     """Says which permission mode it is in."""
     presence: Presence
     """What tells others that somebody works on the session."""
-    notes: tuple[str, ...] = ()
 
     async def open(self) -> None:
         """Let hooks know that the session begins; what they say stands before the first prompt."""

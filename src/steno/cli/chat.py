@@ -1,6 +1,5 @@
 """`steno chat`: an agent over your own files, without a screen so far (`-p`)."""
 
-import math
 import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
@@ -8,7 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from steno.cli.chat_flags import refuse_unreadable
+from steno.cli.chat_flags import (
+    finite,
+    micro_dollars,
+    refuse_unreadable,
+    rules_in,
+    working_folder,
+)
 from steno.cli.chat_work import work_for
 from steno.cli.happenings import lines_of
 from steno.cli.options import COLOR, JSON, options
@@ -20,14 +25,13 @@ from steno.safe.terminal import ColourMode, clean, one_line
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from steno.agent.headless import Output
+    from steno.agent.headless import Output, Printer
     from steno.agent.run import Shape
     from steno.agent.start import Options
     from steno.model.wire import Block
 
 __all__ = ["command"]
 
-_MICRO: Final = 1_000_000
 _MODES: Final = ("default", "plan", "acceptEdits", "bypassPermissions", "dontAsk")
 _THINKING: Final = ("enabled", "adaptive", "disabled")
 _EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
@@ -66,6 +70,7 @@ class Asked(msgspec.Struct):
     effort: str = ""
     max_turns: int | None = None
     budget: float | None = None
+    seconds: float | None = None
     trust: bool = False
     demo: bool = False
     as_json: bool = False
@@ -162,6 +167,13 @@ class Asked(msgspec.Struct):
     default=None,
     help="Dollars at most.",
 )
+@click.option(
+    "--max-time",
+    "seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=None,
+    help="Seconds at most, sub-agents included.",
+)
 @click.option("--demo", is_flag=True, help="A small task with real tools and a scripted model.")
 @click.option("--trust", is_flag=True, help="Let this folder's own settings have an effect.")
 @options(JSON, COLOR)
@@ -186,9 +198,7 @@ def _run(asked: Asked) -> int:
         raise BadRequest("there is no screen yet", hint="steno chat -p PROMPT answers and leaves")
     import asyncio
 
-    from steno.agent.headless import Printer
     from steno.agent.keys import holding_keys
-    from steno.agent.meter import Limits
     from steno.agent.run import run
     from steno.agent.thinking import betas_for
     from steno.guard.environ import forget
@@ -205,14 +215,12 @@ def _run(asked: Asked) -> int:
     prompt = _prompt(asked.words, piped) if asked.input_format == "text" else ""
     endpoint = Endpoint.from_environment(os.environ)
     forget(holding_keys(os.environ))
-    budget = _budget(asked.budget)
     options = _options(asked)
     refuse_unreadable(options)
     options.piped = piped
     options.key_source = endpoint.key_source
-    options.limits = Limits(requests=asked.max_turns, cost=budget)
     work = work_for(asked, options)
-    printer = Printer(asked.output_format, work.id, _write, partial=asked.partial, warn=_warn)
+    printer = _printer(asked, work.id)
     shape = _shape(asked.json_schema)
     betas = betas_for(asked.thinking, asked.effort, os.environ, asked.model)
 
@@ -224,6 +232,19 @@ def _run(asked: Asked) -> int:
             )
 
     return asyncio.run(together())
+
+
+def _printer(asked: Asked, session_id: str) -> "Printer":
+    from steno.agent.headless import Printer
+
+    return Printer(
+        asked.output_format,
+        session_id,
+        _write,
+        partial=asked.partial,
+        warn=_warn,
+        more=asked.input_format != "text",
+    )
 
 
 def _put_back(asked: Asked) -> None:
@@ -282,11 +303,12 @@ def _demo(color: ColourMode) -> int:
 
 
 def _options(asked: Asked) -> "Options":
+    from steno.agent.meter import Limits
     from steno.agent.start import Options
     from steno.guard.trust import is_trusted, trust
     from steno.store.places import config_dir
 
-    cwd = os.getcwd()
+    cwd = working_folder()
     if asked.trust:
         trust(cwd)
     names = asked.tools
@@ -297,10 +319,15 @@ def _options(asked: Asked) -> "Options":
         trusted=is_trusted(cwd),
         model=asked.model,
         mode="bypassPermissions" if asked.skip_permissions else asked.mode,
-        allowed=_rules(asked.allowed),
-        disallowed=_rules(asked.disallowed),
+        allowed=rules_in(asked.allowed),
+        disallowed=rules_in(asked.disallowed),
         tools=tuple(names.replace(",", " ").split()) if names is not None else None,
         folders=asked.folders,
+        limits=Limits(
+            requests=asked.max_turns,
+            cost=micro_dollars(asked.budget),
+            seconds=finite(asked.seconds),
+        ),
         system=asked.system,
         more_system=asked.more_system,
         settings=asked.settings,
@@ -311,27 +338,6 @@ def _options(asked: Asked) -> "Options":
         thinking=asked.thinking,
         effort=asked.effort,
     )
-
-
-def _budget(dollars: float | None) -> int | None:
-    if dollars is None:
-        return None
-    if not math.isfinite(dollars):
-        raise BadRequest("the budget is no number of dollars", hint="such as --max-budget-usd 1.50")
-    return round(dollars * _MICRO)
-
-
-def _rules(given: tuple[str, ...]) -> tuple[str, ...]:
-    """Return rules one by one: several may stand in one argument, apart by commas or spaces."""
-    found: list[str] = []
-    for text in given:
-        start = depth = 0
-        for at, letter in enumerate(f"{text},"):
-            depth += (letter == "(") - (letter == ")")
-            if letter in ", " and depth <= 0:
-                found.append(text[start:at].strip())
-                start = at + 1
-    return tuple(rule for rule in found if rule)
 
 
 def _piped() -> str:

@@ -15,6 +15,7 @@ __all__ = ["SYNTHETIC", "Composer", "Place"]
 
 SYNTHETIC: Final = "<synthetic>"
 """The model of what a client wrote in place of an answer."""
+_MOST_SHOWN: Final = 200
 _MADE_BY: Final = "model"
 _ASKED: Final = {"madeBy": _MADE_BY, "promptCacheRequested": "5m"}
 """How every response was asked for."""
@@ -178,7 +179,7 @@ class Composer:
         """Return the record that says where the session stands; written after every turn."""
         return {
             "type": "last-prompt",
-            **({"lastPrompt": last_prompt} if last_prompt else {}),
+            **({"lastPrompt": _shortened(last_prompt)} if last_prompt else {}),
             "leafUuid": self.leaf,
             "sessionId": self.place.session_id,
         }
@@ -212,3 +213,9 @@ class Composer:
         }
         self.leaf = uuid
         return record
+
+
+def _shortened(prompt: str) -> str:
+    """Return a prompt as lists of sessions show it: on one line, and not all of a long one."""
+    line = prompt.replace("\n", " ").strip()
+    return line if len(line) <= _MOST_SHOWN else f"{line[:_MOST_SHOWN].rstrip()}…"
