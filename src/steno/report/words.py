@@ -2,9 +2,21 @@
 
 import re
 import time
+from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["clock", "count", "day", "duration", "model_name", "project_name", "size", "tokens"]
+__all__ = [
+    "clock",
+    "count",
+    "day",
+    "duration",
+    "model_name",
+    "project_name",
+    "project_names",
+    "size",
+    "tokens",
+]
 
 _DATED: Final = r"-\d{8}$"
 _MINUTE: Final = 60
@@ -12,6 +24,7 @@ _HOUR: Final = 3600
 _DAY: Final = 86_400
 _WEEK: Final = 7
 _TEN: Final = 10
+_LONGEST: Final = 12
 _THOUSAND: Final = 1000
 _MILLION: Final = 999_950  # from here on `1000.0k` would be written
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -109,3 +122,21 @@ def model_name(model: str) -> str:
 def project_name(path: str) -> str:
     """Return what a project is called: the last folder of its path."""
     return path.replace("\\", "/").rstrip("/").rpartition("/")[2] or path
+
+
+def project_names(paths: Iterable[str]) -> dict[str, str]:
+    """Return what projects are called beside each other: those of one name with more of the path.
+
+    >>> project_names(["/a/web", "/b/web", "/a/api"])
+    {'/a/web': 'a/web', '/b/web': 'b/web', '/a/api': 'api'}
+    """
+    names = {path: project_name(path) for path in paths}
+    for length in range(2, _LONGEST):
+        seen = Counter(names.values())
+        same = [path for path, name in names.items() if seen[name] > 1]
+        if not same:
+            break
+        for path in same:
+            parts = path.replace("\\", "/").rstrip("/").split("/")
+            names[path] = "/".join(parts[-length:])
+    return names
