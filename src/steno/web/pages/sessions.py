@@ -66,7 +66,9 @@ def _listed(house: House, index: Index, asked: Asked) -> dict[str, Any]:
         "here": "sessions",
         "asked": asked,
         "listing": listing,
-        "live": [row for row in rows if row.state in LIVELY],
+        "live": sorted(
+            (row for row in rows if row.state in LIVELY), key=lambda row: row.state != "running"
+        ),
         "groups": list(groups_of(rows, asked.view, house.now())),
         "next": _next(listing, asked),
         "source": links().sessions_live(**asked.query),
