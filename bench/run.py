@@ -17,6 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import explorer
 from table import Row, passed, row, show
 
 import agent
@@ -176,6 +177,7 @@ def main() -> None:
         rows += [few_huge_lines(folder), sparse_file("check", "check", folder)]
         rows += agent.measured(options.turns)
         rows += index.measured(folder, corpus, with_peers=not options.no_peers)
+        rows += explorer.measured(folder, corpus, big, with_peers=not options.no_peers)
     if options.json:
         print(json.dumps(rows, indent=1))
     else:

@@ -97,7 +97,7 @@ def test_a_fork_says_what_it_shares(demo: Explorer) -> None:
 def test_the_cost_of_a_side_is_that_of_the_list(demo: Explorer) -> None:
     rows = _rows(demo.get(f"/compare?a={_STORM}&b={_FORK}").text)
     for key, cost in ((_STORM, rows["Cost"][0]), (_FORK, rows["Cost"][1])):
-        row = re.search(rf'data-key="{key}">.*?<span class="cell cost">([^<]*)<', demo.get("/").text,
+        row = re.search(rf'data-key="{key}"[^>]*>.*?<span class="cell cost">([^<]*)<', demo.get("/").text,
                         re.DOTALL)  # fmt: skip
         assert row is not None
         assert row[1] == cost

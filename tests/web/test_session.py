@@ -256,6 +256,38 @@ def test_words_are_found_marked_and_gone_through(tmp_path: Path) -> None:
         assert "Nothing in this session has" in none
 
 
+def test_words_are_found_in_what_was_abandoned_and_it_is_said(tmp_path: Path) -> None:
+    made = session(full=True).turn("one", "ok").turn("two", "the lost word").turn("also", "lost")
+    made.rewind(1).turn("two again", "kept, not lost")
+    with exploring(tmp_path, made) as (found, _):
+        way = f"/s/{made.session_id}?find=lost"
+        pages = [found.get(f"{way}&hit={hit}").text for hit in (1, 2, 3)]
+        for text in pages:
+            assert "of 3 records" in text
+        shown = [text for text in pages if "which was abandoned" in text]
+        assert len(shown) == 2
+        assert "the <mark>lost</mark> word" in shown[0]
+        assert 'id="b1"' in shown[0]
+        (said,) = (text for text in pages if text not in shown)
+        assert "2 of them abandoned" in said
+        (following,) = re.findall(r'href="([^"]+)" data-hit="next"', said)
+        assert following.endswith(("#b1", "#t1", "#t2"))
+
+
+def test_words_are_found_in_sub_agents_and_it_is_said_in_which(demo: Explorer) -> None:
+    with demo.house.index() as index:
+        row = index.connection.execute(
+            "SELECT id, agent FROM sessions WHERE agent != ''"
+        ).fetchone()
+    own = demo.get(f"/s/{row[0]}/a/{row[1]}").text
+    (title,) = re.findall(r"<title>([^<]*) · steno", own)
+    text = demo.get(f"/s/{row[0]}?find=the").text
+    ways = re.findall(r'<a class="link" href="([^"]*/a/[^"]*find=the)">', text)
+    assert any(f"/a/{row[1]}?" in way for way in ways), title
+    for way in ways:
+        assert "records with" in demo.get(way).text
+
+
 @pytest.mark.parametrize("words", ["<b>", "&amp;", "mark", '"', "class", "span", "%00", "ä"])
 def test_odd_words_break_no_page(demo: Explorer, words: str) -> None:
     key = session_called(demo, "Three languages")
@@ -341,3 +373,32 @@ def test_what_is_wrong_with_a_file_is_told_beside_it(tmp_path: Path) -> None:
 def test_what_is_not_there_is_not_found(demo: Explorer, way: str) -> None:
     key = session_called(demo, "Three languages")
     assert demo.get(way.format(key=key)).status == 404
+
+
+# Beside the turns
+
+
+def test_the_files_of_a_session_lead_to_their_pages(demo: Explorer) -> None:
+    with demo.house.index() as index:
+        keys = [
+            row[0] for row in index.connection.execute("SELECT id FROM sessions WHERE agent = ''")
+        ]
+    ways = {
+        way
+        for key in keys
+        for way in re.findall(r'<a href="(/files/[^"]+)">', demo.get(f"/s/{key}/panel").text)
+    }
+    assert len(ways) > 10
+    for way in ways:
+        assert demo.get(way).status == 200, way
+
+
+def test_a_fork_says_what_its_cost_leaves_out(tmp_path: Path) -> None:
+    made = session(full=True).turn("one", "ok").turn("two", "ok")
+    fork = made.fork(traced=True).turn("three", "other")
+    with exploring(tmp_path, made, fork) as (found, _):
+        text = found.get(f"/s/{fork.session_id}").text
+        assert "without 2 copied responses" in text
+        assert "2 responses were copied from another session" in text
+        first = found.get(f"/s/{made.session_id}").text
+        assert "copied" not in first

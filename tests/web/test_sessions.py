@@ -2,10 +2,14 @@
 
 import re
 from html import unescape
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from tests.builders import Session, session, tool
 from tests.web.explorer import Explorer
+from tests.web.sessions import exploring, written
+from tests.web.test_live import streaming
 
 from steno.report.listing import Choice, Sort, costs_of, list_sessions
 from steno.report.usage.indexed import count_index
@@ -87,3 +91,70 @@ def test_what_a_session_cost_is_what_the_usage_report_says(demo: Explorer) -> No
     assert {name: figures.exact for name, figures in costs.items()} == {
         row.id: said[row.id] for row in rows if row.id in said
     }
+
+
+# While they are written
+
+
+def at_work(number: int = 0) -> Session:
+    """Make a session that is in the middle of something."""
+    made = session(seed=f"live{number}", full=True).turn("one", "ok").user("go on")
+    return made.assistant(tool("Bash", command="make all the things"))
+
+
+def test_a_session_at_work_says_what_it_does_and_how_full_its_context_is(tmp_path: Path) -> None:
+    made = at_work()
+    with exploring(tmp_path, made) as (found, paths):
+        found.house.now = lambda: paths[0].stat().st_mtime + 5
+        text = found.get("/").text
+        (now,) = re.findall(r'<div class="now">.*?</div>', text)
+        assert '<b class="mid">Bash</b><code>make all the things</code>' in now
+        assert re.search(r"context \d+% <svg class=\"meter\"", now)
+        assert text.index("Live sessions") < text.index('<div class="now">')
+
+
+def test_the_list_streams_what_changed(tmp_path: Path) -> None:
+    made = at_work()
+    with exploring(tmp_path, made, session(seed="old").turn("old", "ok")) as (found, paths):
+        begun = paths[0].stat().st_mtime
+        found.house.now = lambda: begun + 5
+        with streaming(found, "/live") as stream:
+            first, _ = stream.next("rows")
+            assert "make all the things" in first["html"]
+            assert first["more"] is False
+            written(made.result("done").assistant("all made"), tmp_path / "config")
+            found.refresh()
+            later, _ = stream.next("rows")
+            assert "make all the things" not in later["html"]
+            assert "Waiting for you" in later["html"]
+            fresh = session(seed="another", full=True).turn("a new one", "yes")
+            written(fresh, tmp_path / "config")
+            found.refresh()
+            data, _ = stream.next("rows")
+            assert fresh.session_id in data["html"]
+
+
+@pytest.mark.parametrize("way", ["/live?after=x", "/live?project=none"])
+def test_a_stream_of_nothing_is_refused(demo: Explorer, way: str) -> None:
+    assert demo.get(way).status in (400, 404)
+
+
+def test_projects_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    one, other = (
+        session(seed=name, cwd=f"/home/{name}/api", full=True).turn("x", "y") for name in "ab"
+    )
+    with exploring(tmp_path, one, other) as (found, _):
+        text = found.get("/").text
+        assert ">a/api</span>" in text
+        assert ">b/api</span>" in text
+
+
+def test_an_index_that_is_newer_than_the_clock_is_fresh(demo: Explorer) -> None:
+    before = demo.house.state.fresh
+    try:
+        demo.house.state.fresh = demo.house.now() + 60
+        assert "Index fresh, as of now" in demo.get("/").text
+        demo.house.state.fresh = demo.house.now() - 120
+        assert "Index fresh 2 m" in demo.get("/").text
+    finally:
+        demo.house.state.fresh = before

@@ -17,8 +17,11 @@ from steno.cli.main import run
 from steno.report.usage.indexed import count_index
 from steno.report.usage.totals import Report, report_of
 from steno.report.usage.wanted import Wanted
+from steno.web.kept import Kept
+from steno.web.pages import usage as usage_page
 from steno.web.paint import money
 from steno.web.tags import tag_of
+from steno.web.warm import warm
 
 _STRIP = re.compile(r"<dt>([^<]*)</dt><dd>(?:<a[^>]*>)?([^<]*)")
 _MARK = re.compile(r'<a href="(/usage/[^"]*)"[^>]*><title>([^<]*)</title>')
@@ -362,3 +365,12 @@ def test_nothing_at_all_is_said_in_a_sentence(tmp_path: Path) -> None:
         answer = of.get("/usage")
     assert answer.status == 200
     assert "Nothing was asked so far." in answer.text
+
+
+def test_what_is_opened_first_is_made_ahead(
+    demo: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo.house.kept = Kept()
+    warm(demo.house)
+    monkeypatch.setattr(usage_page, "_values", None)
+    assert demo.get("/usage").status == 200

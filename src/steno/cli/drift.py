@@ -69,15 +69,11 @@ def command(
     """
     asked = _Asked(**wanted)
     _refuse_what_makes_no_sense(asked)
-    where = roots(root, demo=demo)
     problems: list[Problem] = []
-    files = _files(names, where, problems)
+    files = _files(names, roots(root, demo=demo), problems)
     observer = _observed(files, asked, problems)
     unread = [problem for problem in problems if problem.kind in _UNREAD]
-    if unread:
-        why = f": {unread[0].message}" if unread[0].message else ""
-        number = words.count(len(unread), "path")
-        complain(f"{number} could not be read, such as {unread[0].path}{why}")
+    _complain_about(unread)
     drifts = observer.drifts()
     if asked.learn:
         from steno.check.learn import propose
@@ -95,6 +91,13 @@ def command(
             screen.next_steps([f"{again} --json", f"{again} --learn"])
     if unread or drifts:
         raise click.exceptions.Exit(3 if unread else 1)
+
+
+def _complain_about(unread: list[Problem]) -> None:
+    if unread:
+        why = f": {unread[0].message}" if unread[0].message else ""
+        number = words.count(len(unread), "path")
+        complain(f"{number} could not be read, such as {unread[0].path}{why}")
 
 
 class _Asked(msgspec.Struct):

@@ -198,11 +198,14 @@ def _again(address: str) -> None:
 def _keep_fresh(house: "House") -> None:
     """Bring the index up to date, and do so again whenever a file changes."""
     from steno.store.watch import Watch
+    from steno.web.warm import warm
 
     with Watch(house.home.roots) as watch:
-        for changes in watch:
+        for number, changes in enumerate(watch):
             _sync(house, house.home)
             house.news.tell(None if changes.rescan else changes.paths)
+            if not number:
+                warm(house)
             if not house.ward.round.ended:
                 # Where it takes long, it waits until somebody asks.
                 house.ward.look(_SMALL)

@@ -28,7 +28,7 @@ from steno.session.story.turns import Turn
 from steno.session.story.usage import SYNTHETIC
 from steno.session.transcript import Transcript
 
-__all__ = ["KINDS", "Context", "Kind", "Point", "context_of"]
+__all__ = ["KINDS", "Context", "Kind", "Point", "context_of", "window_of"]
 
 Kind: TypeAlias = Literal["system", "memory", "summary", "prompts", "files", "output", "answers"]
 """system   the system prompt, the tools, and what the client adds by itself
@@ -100,7 +100,12 @@ def context_of(transcript: Transcript, turns: Iterable[Turn]) -> Context:
         if scales.asked is not None:
             points.append(Point(turn.number, scales.asked))
     most = max((point.total for point in points), default=0)
-    return Context(tuple(points), tuple(cuts), _WINDOW if most <= _WINDOW else _LARGE)
+    return Context(tuple(points), tuple(cuts), window_of(most))
+
+
+def window_of(most: int) -> int:
+    """Return how much a model can hold that held so much."""
+    return _WINDOW if most <= _WINDOW else _LARGE
 
 
 class _Scales:

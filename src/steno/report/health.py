@@ -114,46 +114,44 @@ def health_of(
     where: str = "",
 ) -> Health:
     """Put together what was seen so far; what compares files with each other only when `whole`."""
-    looks = list(looks)
-    sights = [look.sight for look in looks if look.sight is not None]
-    met = [*problems, *(problem for look in looks for problem in look.problems)]
-    if whole:
-        diagnosis = diagnose(patient, sights, now, met)
-    else:
-        days, due = due_of(patient, now)
-        diagnosis = Diagnosis(cleanup_days=days, due=due)
+    seen = list(looks)
+    sights = [look.sight for look in seen if look.sight is not None]
+    met = [*problems, *(problem for look in seen for problem in look.problems)]
+    diagnosis = diagnose(patient, sights, now, met) if whole else _due_only(patient, now)
     unread = [problem for problem in met if problem.kind in _TROUBLE]
-    told = Cases(Names(each.path for each in patient.files), where)
-    drifts = rows_of(merged(look.drifts for look in looks))
+    drifts = rows_of(merged(look.drifts for look in seen))
     unkept = [each for each in diagnosis.due if not each.archived]
-    large = [large for sight in sights for large in sight.large]
-    cases = (
-        *told.broken(sights),
-        *told.unread(unread),
-        *told.due(unkept, diagnosis.cleanup_days),
-        *told.large(large),
-        *told.drift(drifts, looks),
-        *told.leftovers(diagnosis.leftovers),
-        *told.copies(diagnosis.copies),
-    )
-    sessions = [found for found in patient.files if found.place.role != "agent"]
+    told = Cases(Names(each.path for each in patient.files), where)
     return Health(
-        cases=cases,
-        sessions=len(sessions),
-        looked=sum(look.found.place.role != "agent" for look in looks),
+        cases=(
+            *told.broken(sights),
+            *told.unread(unread),
+            *told.due(unkept, diagnosis.cleanup_days),
+            *told.large([large for sight in sights for large in sight.large]),
+            *told.drift(drifts, seen),
+            *told.leftovers(diagnosis.leftovers),
+            *told.copies(diagnosis.copies),
+        ),
+        sessions=sum(found.place.role != "agent" for found in patient.files),
+        looked=sum(look.found.place.role != "agent" for look in seen),
         broken=sum(sight.broken is not None for sight in sights),
         records=sum(sight.records for sight in sights),
         gaps=sum(sight.gaps for sight in sights),
         due=len(diagnosis.due),
         unkept=len(unkept),
         unknown=len(drifts),
-        strange=sum(bool(look.drifts) for look in looks),
+        strange=sum(bool(look.drifts) for look in seen),
         empty=sum(sight.empty for sight in sights),
         unread=len(unread),
         cleanup_days=diagnosis.cleanup_days,
-        versions=_versions(looks),
+        versions=_versions(seen),
         newest=newest,
     )
+
+
+def _due_only(patient: Patient, now: float) -> Diagnosis:
+    days, due = due_of(patient, now)
+    return Diagnosis(cleanup_days=days, due=due)
 
 
 def _versions(looks: list[Look]) -> tuple[Version, ...]:

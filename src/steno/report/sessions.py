@@ -1,30 +1,23 @@
-"""What the index knows of one session: its name, place, figures, cost, and those before and behind."""
+"""What the index knows of one session: its name, place, figures, and those before and behind."""
 
 from sqlite3 import Connection
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from steno.index.bands import BAND_SQL
-from steno.report.costs import Cost
-from steno.report.prices import Prices, cost_of
-from steno.report.usage.cells import SLOT, day_of_slot
+__all__ = ["Known", "copied_into", "known_of", "neighbours_of"]
 
-__all__ = ["Known", "known_of", "neighbours_of", "spent_on"]
-
-_MILLION: Final = 1_000_000
 _KNOWN: Final = """
 SELECT s.title, s.named, s.project, s.branch, s.model, s.version, s.started, s.ended, s.turns,
        s.messages, s.calls, s.failed, f.size, f.mtime
 FROM sessions s JOIN files f ON f.id = s.file WHERE s.file = ?
 """
-_SPENT: Final = """
-SELECT u.model, u.time / SLOT, BAND, u.fast,
-       count(*), sum(u.input), sum(u.output), sum(u.cache_5m), sum(u.cache_1h), sum(u.cache_read),
-       sum(u.searches), sum(u.estimated)
-FROM usage u JOIN sessions s ON s.file = u.file
-WHERE s.id = ? AND u.counts GROUP BY 1, 2, 3, 4
-""".replace("BAND", BAND_SQL).replace("SLOT", str(SLOT))
+_COPIED: Final = """
+SELECT count(*) FROM usage u JOIN sessions s ON s.file = u.file
+WHERE s.id = ? AND NOT u.counts AND NOT EXISTS (
+  SELECT 1 FROM usage o JOIN sessions t ON t.file = o.file
+  WHERE o.key = u.key AND o.counts AND t.id = s.id)
+"""
 _EARLIER: Final = """
 SELECT id FROM sessions WHERE project = ? AND agent = '' AND NOT hidden AND id != ? AND ended < ?
 ORDER BY ended DESC LIMIT 1
@@ -84,21 +77,9 @@ def _seconds(moment: int | None) -> float | None:
     return None if moment is None else moment / 1000
 
 
-def spent_on(connection: Connection, session: str, prices: Prices) -> Cost:
-    """Return what a session and its sub-agents cost; what others paid for already is left out."""
-    total = Cost()
-    for row in connection.execute(_SPENT, (session,)).fetchall():
-        total += _cost(row, prices)
-    return total
-
-
-def _cost(row: tuple[Any, ...], prices: Prices) -> Cost:
-    model, slot, band, fast, responses, *figures, estimated = row
-    found = prices.find(model, day_of_slot(slot), band, fast) if model else None
-    if found is None:
-        return Cost(unpriced=responses, estimated=bool(estimated))
-    heap = (responses, *figures, 0)
-    return Cost(round(cost_of(heap, found[0]) / _MILLION), 0, bool(estimated))
+def copied_into(connection: Connection, session: str) -> int:
+    """Return how many responses a session holds that another one paid for: it was forked from it."""
+    return connection.execute(_COPIED, (session,)).fetchone()[0]
 
 
 def neighbours_of(connection: Connection, session: str, known: Known) -> tuple[str, str]:

@@ -2,6 +2,8 @@
 
 import re
 import time
+from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 __all__ = [
@@ -12,6 +14,7 @@ __all__ = [
     "model_name",
     "money",
     "project_name",
+    "project_names",
     "size",
     "tokens",
 ]
@@ -22,6 +25,7 @@ _HOUR: Final = 3600
 _DAY: Final = 86_400
 _WEEK: Final = 7
 _TEN: Final = 10
+_LONGEST: Final = 12
 _THOUSAND: Final = 1000
 _MILLION: Final = 999_950  # from here on `1000.0k` would be written
 _MICRO: Final = 1_000_000
@@ -134,3 +138,21 @@ def model_name(model: str) -> str:
 def project_name(path: str) -> str:
     """Return what a project is called: the last folder of its path."""
     return path.replace("\\", "/").rstrip("/").rpartition("/")[2] or path
+
+
+def project_names(paths: Iterable[str]) -> dict[str, str]:
+    """Return what projects are called beside each other: those of one name with more of the path.
+
+    >>> project_names(["/a/web", "/b/web", "/a/api"])
+    {'/a/web': 'a/web', '/b/web': 'b/web', '/a/api': 'api'}
+    """
+    names = {path: project_name(path) for path in paths}
+    for length in range(2, _LONGEST):
+        seen = Counter(names.values())
+        same = [path for path, name in names.items() if seen[name] > 1]
+        if not same:
+            break
+        for path in same:
+            parts = path.replace("\\", "/").rstrip("/").split("/")
+            names[path] = "/".join(parts[-length:])
+    return names

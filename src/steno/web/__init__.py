@@ -8,6 +8,8 @@ house      what the pages share: the index, opened sessions, prices, news of cha
 links      the address of everything; the HTML export has its own
 paint      templates, and the words and figures that they use
 kept       answers that hold until the index changes
+warm       the pages that are opened first, made ahead
+listed/    the list of sessions as values for a page
 spend/     what was used as values for a page
 render/    Markdown, code, diffs, colours of a terminal, charts: text in, safe HTML out
 bodies/    what is inside a step, a record, a gap: one file for each family of tools

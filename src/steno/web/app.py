@@ -30,6 +30,7 @@ Page = Callable[[House, Request], Response | Awaitable[Response]]
 
 PAGES: Final = (
     ("/", "sessions:sessions"),
+    ("/live", "sessions:live"),
     ("/search", "search:search"),
     ("/s/{key}", "session:session"),
     ("/s/{key}/turns", "session:turns"),

@@ -18,7 +18,7 @@ from steno.report.price_file import chosen_prices
 from steno.report.prices import Prices
 from steno.session.session import Session
 from steno.store import clock
-from steno.web.kept import Kept
+from steno.web.kept import Few, Kept
 from steno.web.news import News
 from steno.web.shelf import Shelf
 from steno.web.ward import Ward
@@ -94,6 +94,7 @@ class House:
         self.state = State()
         self.glances = Glances()
         self.kept = Kept()
+        self.drawn = Few()
         self.ward = Ward(home.roots, now, _where(home, demo=demo))
 
     @contextmanager

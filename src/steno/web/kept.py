@@ -4,9 +4,10 @@ from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Any, Final, TypeVar
 
-__all__ = ["Kept"]
+__all__ = ["Few", "Kept"]
 
 _MOST: Final = 32
+_FEW: Final = 2_000
 _T = TypeVar("_T")
 
 
@@ -32,3 +33,20 @@ class Kept:
                 del known[next(iter(known))]
             known[question] = made
         return made
+
+
+class Few:
+    """Small answers about things that are named by all that they depend on; the oldest go first."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Any] = {}
+
+    def get(self, name: Hashable, answer: Callable[[], _T]) -> _T:
+        """Return an answer."""
+        known = self._known
+        if name not in known:
+            # Pages are made in several threads; one of them may have made room already.
+            while len(known) >= _FEW:
+                known.pop(next(iter(known)), None)
+            known[name] = answer()
+        return known[name]

@@ -26,6 +26,10 @@ class Links:
         """All sessions, or some."""
         return _with("/", query)
 
+    def sessions_live(self, **query: str | int | None) -> str:
+        """What changes in the list of sessions."""
+        return _with("/live", query)
+
     def search(self, **query: str | int | None) -> str:
         """What has some words in it."""
         return _with("/search", query)

@@ -251,11 +251,12 @@ class Finder:
         from tantivy import Occur, Query
 
         split = (Occur.Must, Query.term_query(self._schema, "tag", SPLIT))
-        several = [self._ask([(Occur.Must, each), split, *limits], order) for each in groups]
         more: dict[int, float] = {}
-        if several:
-            both = set(several[0]).intersection(*several[1:])
-            more = {each: several[0][each] for each in both}
+        for number, each in enumerate(groups):
+            some = self._ask([(Occur.Must, each), split, *limits], order)
+            more = {at: more[at] for at in more if at in some} if number else some
+            if not more:
+                break
         less: set[int] = set()
         for each in unwanted:
             less.update(self._ask([(Occur.Must, each), split, *limits], order))

@@ -9,7 +9,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from steno.errors import NotFound, StenoError
 from steno.web.house import House, Place
 from steno.web.paint import links, page, part
-from steno.web.story.find import find, marked, seek, wanted_words
+from steno.web.story.find import marked, seek
+from steno.web.story.finding import Finding, finding_of
 from steno.web.story.findings import findings_of
 from steno.web.story.glimpse import BIG, glimpse
 from steno.web.story.head import Head, Lying, head_of
@@ -51,7 +52,7 @@ def _page(house: House, told: Opened, goto: str = "") -> str:
     wish, place, found, tale = told.wish, told.place, told.found, told.tale
     head = head_of(tale, place, found, house.now())
     manner = told.manner(live=head.live)
-    finding = _finding(tale, wish, manner)
+    finding = finding_of(tale, wish, manner)
     at = _start(tale, wish, head, found)
     pieces = part("session-turns.html.j2", pieces=around(tale, manner, at, wish.branch))
     small = wish.panel or len(tale.transcript.nodes) <= _SMALL
@@ -60,12 +61,12 @@ def _page(house: House, told: Opened, goto: str = "") -> str:
         house,
         "session.html.j2",
         **_frame(wish, place, found, head),
-        pieces=marked(pieces, finding["words"]),
+        pieces=marked(pieces, finding.words),
         finding=finding,
         goto=goto,
         ends=at > 1 and not wish.turn,
         map=_map(tale),
-        panel=panel_of(tale, manner) if small else None,
+        panel=panel_of(tale, manner, found.copied) if small else None,
         panel_source=links().inside(wish.key, "panel", wish.agent, detail=wish.query()["detail"]),
         live_source=links().inside(wish.key, "live", wish.agent, detail=wish.query()["detail"]),
         live_at=f"{last.number}.{tale.marks[-1]}" if last is not None else "0.",
@@ -109,28 +110,6 @@ def _start(tale: Tale, wish: Wish, head: Head, found: Lying) -> int:
     return max(1, len(tale.turns)) if newest else 1
 
 
-def _finding(tale: Tale, wish: Wish, manner: Manner) -> dict[str, Any]:
-    """Look for words, and go to one of the places that have them."""
-    words = wanted_words(wish.find)
-    hits = find(tale, words)
-    if not hits:
-        return {"words": (), "hits": 0, "at": 0, "previous": "", "next": ""}
-    at = wish.hit
-    if not at:
-        later = (number for number, hit in enumerate(hits, 1) if hit.turn >= wish.turn)
-        at = next(later, 1)
-    at = min(at, len(hits))
-    hit = hits[at - 1]
-    wish.turn = hit.turn
-    if hit.place:
-        manner.opened |= {hit.place}
-    ways = [at - 1 or len(hits), at % len(hits) + 1]
-    previous, following = (
-        wish.address(links(), f"t{hits[way - 1].turn}", hit=way, turn=None) for way in ways
-    )
-    return {"words": words, "hits": len(hits), "at": at, "previous": previous, "next": following}
-
-
 def _loose(tale: Tale, manner: Manner) -> list[tuple[str, str]]:
     """Return the sub-agents that no call was found for, so that they can be opened all the same."""
     if tale.thread is not None:
@@ -160,7 +139,7 @@ def _first_glimpse(house: House, wish: Wish, place: Place, found: Lying) -> str:
         "session.html.j2",
         **_frame(wish, place, found, head),
         pieces=Markup(part("session-turns.html.j2", pieces=boxes)),
-        finding={"words": (), "hits": 0, "at": 0, "previous": "", "next": ""},
+        finding=Finding(),
         goto="",
         ends=bool(boxes),
         map="",
@@ -205,10 +184,10 @@ def branch(house: House, request: Request) -> Response:
 
 def panel(house: House, request: Request) -> Response:
     """Return what stands beside the turns."""
-    with opened(house, asked_of(request)) as told:
+    with opened(house, asked_of(request), whole=True) as told:
         parts, detail = told.tale.parts, told.wish.detail
         if detail not in parts:
-            made = panel_of(told.tale, told.manner())
+            made = panel_of(told.tale, told.manner(), told.found.copied)
             parts[detail] = part("session-panel.html.j2", panel=made)
         return HTMLResponse(parts[detail])
 

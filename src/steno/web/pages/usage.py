@@ -1,5 +1,6 @@
 """What was used and what it cost: a year, some days, and by whatever one likes."""
 
+import sqlite3
 from datetime import date, timedelta
 from typing import Any, Final
 
@@ -9,7 +10,10 @@ from starlette.responses import HTMLResponse, Response
 
 from steno.index.database import stamp_of
 from steno.index.opened import Index
+from steno.report.prices import Prices
+from steno.report.usage.cells import Cells
 from steno.report.usage.overview import (
+    Parts,
     blocks_in,
     daily_of,
     parts_of,
@@ -105,57 +109,83 @@ def _values(house: House, index: Index, asked: Asked, stamp: tuple[int, ...]) ->
     """Return what does not change while the index does not, the day being the same."""
     connection, prices = index.connection, house.prices
     everything = house.kept.get(stamp, "daily", lambda: daily_of(connection, prices))
-    cells = within(everything, asked.days.wanted())
-    reports = reports_of(cells, prices)
+    days = house.kept.get(stamp, "days", lambda: _days(steps_of(everything, prices, "day")))
     parts = house.kept.get(
         stamp, ("parts", asked.days), lambda: parts_of(connection, asked.days.wanted(), prices)
     )
-    days = house.kept.get(stamp, "days", lambda: _days(steps_of(everything, prices, "day")))
-    first = _first(asked, reports["day"])
-    step = asked.step(first)
-    named = [(first + timedelta(days=k)).isoformat() for k in range((asked.last - first).days + 1)]
-    stack = stack_of(cells, prices, asked.split, named, step)
-    periods = steps_of(cells, prices, step)
-    totals = reports["day"].totals
-    chart, series = stacked_of(stack, asked.split, first, asked.last)
-    costs = [line.cost for line in parts.sessions.lines]
-    bins = bins_of(costs, asked.days.query)
-    before = 0
-    if asked.before is not None:
-        before = report_of(within(everything, asked.before.wanted()), "day", prices).cost
-    undated = sum(line.figures.responses for line in reports["day"].lines if not line.names[0])
-    tools, more_tools = tool_rows(asked, parts.tools)
+    cells = within(everything, asked.days.wanted())
+    reports = reports_of(cells, prices)
     return {
-        "report": reports["day"],
-        "first": first,
-        "span": _span(asked, first),
+        **_totals(asked, reports["day"]),
+        **_charts(asked, cells, reports["day"], days, prices),
+        **_spread(asked, parts, connection),
         "strip": strip_of(
             asked,
             reports["day"],
             len(parts.sessions.lines),
             saved_in(cells, prices),
-            before,
+            _cost_before(asked, everything, prices),
             {day: line.cost for day, line in days.items()},
         ),
-        "year": year_of(days, asked.last),
+        "tables": tables_of(asked, reports, parts),
+    }
+
+
+def _cost_before(asked: Asked, everything: Cells, prices: Prices) -> int:
+    """Return what the days before those that are shown cost."""
+    if asked.before is None:
+        return 0
+    return report_of(within(everything, asked.before.wanted()), "day", prices).cost
+
+
+def _totals(asked: Asked, report: Report) -> dict[str, Any]:
+    undated = sum(line.figures.responses for line in report.lines if not line.names[0])
+    return {
+        "report": report,
+        "cached": share_of(report.totals),
+        "notes": list(notes_of(report, undated)),
+        "undated": links().usage_lines(undated="1") if undated else "",
+        "csv": links().usage_csv(range=asked.range, to=asked.days.query["to"]),
+    }
+
+
+def _charts(
+    asked: Asked, cells: Cells, report: Report, days: dict[str, Line], prices: Prices
+) -> dict[str, Any]:
+    """Return what is drawn over time."""
+    first, last = _first(asked, report), asked.last
+    step = asked.step(first)
+    named = [(first + timedelta(days=k)).isoformat() for k in range((last - first).days + 1)]
+    stack = stack_of(cells, prices, asked.split, named, step)
+    periods = steps_of(cells, prices, step)
+    chart, series = stacked_of(stack, asked.split, first, last)
+    return {
+        "first": first,
+        "span": _span(asked, first),
+        "year": year_of(days, last),
         "stack": stack,
         "stacked": chart,
         "series": series,
-        "cache": cache_of(periods, stack, first, asked.last, share_of(totals)),
-        "cached": share_of(totals),
-        "periods": _periods(periods, stack.step, first, asked.last),
+        "cache": cache_of(periods, stack, first, last, share_of(report.totals)),
+        "periods": _periods(periods, stack.step, first, last),
+    }
+
+
+def _spread(asked: Asked, parts: Parts, connection: sqlite3.Connection) -> dict[str, Any]:
+    """Return what sessions cost beside each other, and what tools did."""
+    lines = parts.sessions.lines
+    costs = [line.cost for line in lines]
+    bins = bins_of(costs, asked.days.query)
+    tools, more_tools = tool_rows(asked, parts.tools)
+    return {
         "bins": bins,
         "spread": spread_of(bins),
         "middle": _middle(costs),
-        "top": [_top(asked, line) for line in told(connection, parts.sessions.lines[:_TOP])],
-        "sessions": len(parts.sessions.lines),
-        "tables": tables_of(asked, reports, parts),
+        "top": [_top(asked, line) for line in told(connection, lines[:_TOP])],
+        "sessions": len(lines),
         "tools": tools,
         "all_tools": len(parts.tools),
         "more_tools": more_tools,
-        "notes": list(notes_of(reports["day"], undated)),
-        "undated": links().usage_lines(undated="1") if undated else "",
-        "csv": links().usage_csv(range=asked.range, to=asked.days.query["to"]),
     }
 
 

@@ -123,47 +123,46 @@ def strip_of(
     """Return the six figures. `before` is what the days before cost, `days` what each day did."""
     totals, query = report.totals, asked.days.query
     lines = links().usage_lines(**query)
-    share = share_of(totals)
+    out = f"{'≈' if totals.estimated else ''}{tokens(totals.output)}"
+    responses = words.count(totals.responses, "response")
+    return [
+        Figure("Cost", amount(report.cost, totals), _compared(asked, report.cost, before), lines),
+        Figure("Sessions", f"{sessions:,}", responses, links().usage_sessions(**query)),
+        Figure("Tokens out", out, f"{tokens(totals.context)} in", lines),
+        _cached(share_of(totals), lines),
+        _saved(saved, lines),
+        _month(asked, days),
+    ]
+
+
+def _cached(share: float | None, lines: str) -> Figure:
+    said = "none" if share is None else f"{share:.1%}"
+    return Figure("Read from cache", said, "of all tokens in", lines)
+
+
+def _saved(saved: int, lines: str) -> Figure:
+    return Figure(
+        "Saved by the cache",
+        money(saved) if saved >= 0 else f"-{money(-saved)}",
+        "after what writing it cost",
+        lines,
+        "What was read from the cache at the price of fresh input, less what it did cost, "
+        "less what writing the cache cost more than fresh input.",
+    )
+
+
+def _month(asked: Asked, days: dict[str, int]) -> Figure:
     today = asked.today
     left = monthrange(today.year, today.month)[1] - today.day
     so_far, month = projected(days, today.isoformat(), left)
-    return [
-        Figure("Cost", amount(report.cost, totals), _compared(asked, report.cost, before), lines),
-        Figure(
-            "Sessions",
-            f"{sessions:,}",
-            words.count(totals.responses, "response"),
-            links().usage_sessions(**query),
-        ),
-        Figure(
-            "Tokens out",
-            f"{'≈' if totals.estimated else ''}{tokens(totals.output)}",
-            f"{tokens(totals.context)} in",
-            lines,
-        ),
-        Figure(
-            "Read from cache",
-            "none" if share is None else f"{share:.1%}",
-            "of all tokens in",
-            lines,
-        ),
-        Figure(
-            "Saved by the cache",
-            money(saved) if saved >= 0 else f"-{money(-saved)}",
-            "after what writing it cost",
-            lines,
-            "What was read from the cache at the price of fresh input, less what it did cost, "
-            "less what writing the cache cost more than fresh input.",
-        ),
-        Figure(
-            f"{today:%B}, if it goes on so",
-            money(month),
-            f"{money(so_far)} so far",
-            links().usage_lines(**Days(today.replace(day=1)).query),
-            "What this month cost so far, and for each day that is left the mean of the last "
-            "seven days.",
-        ),
-    ]
+    return Figure(
+        f"{today:%B}, if it goes on so",
+        money(month),
+        f"{money(so_far)} so far",
+        links().usage_lines(**Days(today.replace(day=1)).query),
+        "What this month cost so far, and for each day that is left the mean of the last "
+        "seven days.",
+    )
 
 
 def _compared(asked: Asked, cost: int, before: int) -> str:

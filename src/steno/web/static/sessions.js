@@ -1,5 +1,6 @@
 // The list goes on by itself, and follows what is written meanwhile.
 import { keyed } from "./keys.js";
+import { settle } from "./settle.js";
 
 const list = document.getElementById("list");
 
@@ -30,6 +31,70 @@ const seen = new IntersectionObserver((entries) => {
 }, { rootMargin: "800px" });
 function watch() { for (const link of document.querySelectorAll("a[data-more]")) seen.observe(link); }
 watch();
+
+// What is written meanwhile: rows come and go, and the one that is looked at stays where it is.
+const rows = (box) => [...box.querySelectorAll("li[data-key]")];
+const order = (box) => [...box.querySelectorAll("section[data-group]")].map((section) => [section.dataset.group, ...rows(section).map((row) => row.dataset.key)].join(" ")).join("\n");
+
+const headOf = (group) => [...list.querySelectorAll("section[data-group]")].find((each) => each.dataset.group === group).querySelector("header");
+
+// The row that the reader has before them: under the keys, under the pointer, or the first one seen.
+function looked() {
+  const focus = document.activeElement?.closest?.("#list li[data-key]");
+  const found = focus ?? list.querySelector("li[data-key].is-here") ?? list.querySelector("li[data-key]:hover");
+  const seen = (row) => { const box = row.getBoundingClientRect(); return box.bottom > 60 && box.top < innerHeight; };
+  if (found && seen(found)) return found;
+  return scrollY > 40 ? rows(list).find(seen) : null;
+}
+
+function refresh({ html, more: others }) {
+  const fresh = document.createElement("div");
+  fresh.innerHTML = html;
+  const at = looked();
+  const top = at?.getBoundingClientRect().top;
+  const focus = list.contains(document.activeElement) ? document.activeElement : null;
+  const held = new Map(rows(list).map((row) => [row.dataset.key, row]));
+  const moved = order(fresh) !== order(list);
+  for (const next of rows(fresh)) {
+    const old = held.get(next.dataset.key);
+    held.delete(next.dataset.key);
+    if (!old) continue;
+    settle(old, next);
+    if (moved) next.replaceWith(old);
+  }
+  if (moved) place(fresh, [...held.values()], others);
+  else for (const head of fresh.querySelectorAll("section[data-group] header")) settle(headOf(head.closest("section").dataset.group), head);
+  if (focus && document.activeElement !== focus && focus.isConnected) focus.focus({ preventScroll: true });
+  if (at?.isConnected) scrollBy({ top: at.getBoundingClientRect().top - top, behavior: "instant" });
+}
+
+// Rows of later pages stay below; those that should be among the first and are not are gone.
+function place(fresh, rest, others) {
+  const last = Math.min(...rows(fresh).map((row) => Number(row.dataset.rank)));
+  for (const row of rest) if (!others || Number(row.dataset.rank) > last) row.remove();
+  const link = list.querySelector(".more-rows");
+  const made = [...fresh.children];
+  const old = [...list.querySelectorAll("section[data-group]")].filter((section) => rows(section).length);
+  for (const section of old) {
+    const same = made.find((each) => each.dataset.group === section.dataset.group);
+    if (same) same.querySelector("ol").append(...rows(section)); else made.push(section);
+  }
+  list.replaceChildren(...made, ...(link ? [link] : []));
+}
+
+let stream = null;
+function listen() {
+  if (stream || document.hidden || !list?.dataset.live) return;
+  stream = new EventSource(list.dataset.live);
+  stream.addEventListener("open", () => { list.dataset.heard = ""; });
+  stream.addEventListener("rows", (event) => refresh(JSON.parse(event.data)));
+  stream.addEventListener("error", () => { if (stream?.readyState === EventSource.CLOSED) { hush(); setTimeout(listen, 5000); } });
+}
+function hush() { stream?.close(); stream = null; }
+// A browser has few lines to one server, so pages that nobody looks at give theirs back.
+document.addEventListener("visibilitychange", () => { if (document.hidden) hush(); else listen(); });
+addEventListener("pagehide", hush);
+listen();
 
 keyed("f", () => {
   const fold = document.querySelector("details.facets");

@@ -5,7 +5,8 @@ head      what it is, where, when, and how it stands
 turns     a turn: prompt, steps, answer, figures; a seam; an abandoned branch
 steps     a step as one line
 window    which turns are drawn in full, and which as one row
-find      where words occur in it
+find      where words occur in it, in what was abandoned, and in its sub-agents
+finding   which of these places is shown
 outline   every turn in a line
 map       the whole of it in one narrow picture
 panel     where the context went, files, commands, usage

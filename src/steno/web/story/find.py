@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Final
+from itertools import islice
+from typing import Final
 
 import msgspec
 from markupsafe import Markup
@@ -12,15 +13,14 @@ from steno.format.loose import REFUSED
 from steno.index.lines import Line, decode_lines, line_of
 from steno.index.words import parts_of
 from steno.session.nodes import Node
+from steno.session.story.threads import Thread
+from steno.session.story.turns import Turn
 from steno.session.transcript import Transcript
 from steno.web.story.steps import places_of
 from steno.web.story.tale import Tale
 from steno.web.story.wish import Wish
 
-if TYPE_CHECKING:
-    from steno.session.story.turns import Turn
-
-__all__ = ["Hit", "find", "marked", "seek", "wanted_words"]
+__all__ = ["Finds", "Hit", "find", "marked", "seek", "wanted_words"]
 
 _WORDS: Final = re.compile(r'"([^"]+)"|(\S+)')
 _MOST: Final = 2_000
@@ -36,6 +36,17 @@ class Hit(msgspec.Struct, frozen=True):
     offset: int
     place: str = ""
     """The step that it belongs to, if it belongs to one."""
+    side: int = 0
+    """The abandoned branch that it is in; 0 for the conversation."""
+
+
+class Finds(msgspec.Struct, frozen=True):
+    """Where words occur in a session."""
+
+    hits: Sequence[Hit] = ()
+    """In the conversation, and in what was abandoned beside it."""
+    agents: Sequence[tuple[Thread, int]] = ()
+    """The sub-agents that have them, and how many of their records do."""
 
 
 def wanted_words(query: str) -> tuple[str, ...]:
@@ -48,26 +59,62 @@ def wanted_words(query: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.casefold() for part in found))
 
 
-def find(tale: Tale, words: Sequence[str]) -> list[Hit]:
-    """Return where all the words occur in one record, in the order of the conversation."""
-    hits: list[Hit] = []
+def find(tale: Tale, words: Sequence[str]) -> Finds:
+    """Return where all the words occur in one record, each branch behind the turn that it left."""
     if not words:
-        return hits
+        return Finds()
+    if (known := tale.finds.get(tuple(words))) is not None:
+        return known
     likely = _likely(words)
+    hits = list(islice(_hits(tale, words, likely), _MOST))
+    agents = [(each, _count(each, words, likely)) for each in _agents(tale)]
+    made = Finds(hits, [pair for pair in agents if pair[1]])
+    # Who goes from hit to hit asks for the same words again.
+    tale.finds = {tuple(words): made}
+    return made
+
+
+def _hits(tale: Tale, words: Sequence[str], likely: tuple[bytes, ...]) -> Iterator[Hit]:
+    yield from _beside(tale, 0, words, likely)
     for turn in tale.turns:
-        found = [node for node in turn.nodes if _has(tale.transcript, node, words, likely)]
-        if not found:
-            continue
-        places: dict[int, str] = {}
-        for place, step in places_of(turn.steps):
-            for node in (step.call, step.result):
-                if node is not None:
-                    places.setdefault(node.offset, place)
-        for node in found:
-            hits.append(Hit(turn.number, node.offset, places.get(node.offset, "")))
-            if len(hits) == _MOST:
-                return hits
-    return hits
+        yield from _inside(tale, turn, Hit(turn.number, 0), words, likely)
+        yield from _beside(tale, turn.number, words, likely)
+
+
+def _beside(
+    tale: Tale, after: int, words: Sequence[str], likely: tuple[bytes, ...]
+) -> Iterator[Hit]:
+    for side in tale.sides_by_turn.get(after, ()):
+        if any(_has(tale.transcript, node, words, likely) for node in side.branch.nodes):
+            for turn in tale.side_turns(side):
+                at = Hit(side.after or 1, 0, side=side.number)
+                yield from _inside(tale, turn, at, words, likely)
+
+
+def _inside(
+    tale: Tale, turn: Turn, at: Hit, words: Sequence[str], likely: tuple[bytes, ...]
+) -> Iterator[Hit]:
+    found = [node for node in turn.nodes if _has(tale.transcript, node, words, likely)]
+    if not found:
+        return
+    places: dict[int, str] = {}
+    for place, step in places_of(turn.steps):
+        for node in (step.call, step.result):
+            if node is not None:
+                places.setdefault(node.offset, place)
+    for node in found:
+        place = places.get(node.offset, "")
+        yield msgspec.structs.replace(at, offset=node.offset, place=place)
+
+
+def _agents(tale: Tale) -> Sequence[Thread]:
+    if tale.thread is None:
+        return tale.session.all_agents
+    return [each for each in tale.thread.family() if each is not tale.thread]
+
+
+def _count(thread: Thread, words: Sequence[str], likely: tuple[bytes, ...]) -> int:
+    return sum(_has(thread.transcript, node, words, likely) for node in thread.nodes)
 
 
 def seek(tale: Tale, wish: Wish) -> str | None:

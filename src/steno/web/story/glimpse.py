@@ -2,13 +2,10 @@
 
 from typing import Final
 
-from steno.format.lines import read_pieces
-from steno.format.records import Record
-from steno.format.source import Source
+from steno.report.doing import end_of
 from steno.report.prices import Prices
 from steno.session.session import Session
 from steno.session.story.turns import Turn
-from steno.session.transcript import Transcript
 from steno.store.archive.opened import source_of
 from steno.store.discover import found_at
 from steno.web.story.tale import Tale
@@ -31,24 +28,9 @@ def glimpse(path: str, prices: Prices) -> tuple[Tale, list[Turn]]:
     source = source_of(found_at(path))
     length = _TAIL
     while True:
-        session = Session(_tail(source, length))
+        session = Session(end_of(source, length))
         # What stands first was begun before what was read.
         turns = session.turns()[1:]
         if turns or length >= _MOST:
             return Tale(session, prices), turns[-_TURNS:]
         length *= 4
-
-
-def _tail(source: Source, length: int) -> Transcript:
-    transcript = Transcript(source, [], [])
-    start = max(0, source.size - length)
-    if start:
-        rest = source.read(start, length)
-        start += rest.find(b"\n") + 1
-    for piece in read_pieces(source, start):
-        if isinstance(piece, Record):
-            transcript.take(piece)
-        else:
-            transcript.gaps.append(piece)
-    transcript.close_last_line()
-    return transcript

@@ -7,8 +7,8 @@ import msgspec
 
 from steno.index.opened import Index
 from steno.report import words
-from steno.report.costs import Cost
-from steno.report.sessions import Known, known_of, neighbours_of, spent_on
+from steno.report.listing import costs_of
+from steno.report.sessions import Known, copied_into, known_of, neighbours_of
 from steno.session.story.status import Status, status_of
 from steno.web.house import House, Place
 from steno.web.paint import duration, money
@@ -30,7 +30,10 @@ class Lying(msgspec.Struct):
     """What the index says of a session, looked up once for a page."""
 
     known: Known
-    cost: Cost = Cost()
+    cost: int | None = 0
+    """What it and its sub-agents cost; what others paid for already is left out."""
+    copied: int = 0
+    """Responses in it that another session paid for."""
     earlier: str = ""
     later: str = ""
     age: float = 0.0
@@ -60,6 +63,8 @@ class Head(msgspec.Struct):
     reason: str = ""
     facts: Sequence[str] = ()
     cost: str = ""
+    copied: str = ""
+    """What the cost leaves out."""
     badges: Sequence[Badge] = ()
     gone: bool = False
 
@@ -70,7 +75,9 @@ def lying(house: House, index: Index, place: Place, *, whole: bool = True) -> Ly
     found = Lying(known, age=max(0.0, house.now() - known.changed))
     if whole:
         found.earlier, found.later = neighbours_of(index.connection, place.id, known)
-        found.cost = spent_on(index.connection, place.id, house.prices)
+        figures = costs_of(index.connection, [place.id], house.prices).get(place.id)
+        found.cost = figures.cost if figures is not None else 0
+        found.copied = copied_into(index.connection, place.id)
     return found
 
 
@@ -96,7 +103,7 @@ def head_of(tale: Tale, place: Place, found: Lying, now: float) -> Head:
     title = known.title or place.id
     if thread is not None:
         title = thread.description or thread.prompt.strip().split("\n")[0][:160] or tale.agent
-    cost = found.cost.known if thread is None else tale.cost_of_agent(thread).known
+    cost = found.cost if thread is None else tale.cost_of_agent(thread).known
     return Head(
         title,
         known.project,
@@ -108,6 +115,7 @@ def head_of(tale: Tale, place: Place, found: Lying, now: float) -> Head:
         status.reason,
         [fact for fact in _facts(tale, known, now) if fact],
         money(cost),
+        f"without {words.count(found.copied, 'copied response')}" if found.copied else "",
         [*_badges(tale)],
         place.gone,
     )

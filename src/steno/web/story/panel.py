@@ -18,6 +18,7 @@ from steno.web.story.growth import CLASSES, filled, growth
 from steno.web.story.outline import Row, outline_of
 from steno.web.story.steps import Manner, counted
 from steno.web.story.tale import Tale, name_of
+from steno.web.tags import tag_of
 
 __all__ = ["Panel", "panel_of"]
 
@@ -60,11 +61,14 @@ class Touched(msgspec.Struct):
     """A file."""
 
     path: str
+    href: str
+    """Its page, with all that ever happened to it."""
     added: int = 0
     removed: int = 0
     reads: int = 0
-    turn: str = ""
+    turn: int = 0
     """Where it was touched last."""
+    at: str = ""
 
 
 class Command(msgspec.Struct):
@@ -103,12 +107,14 @@ class Panel(msgspec.Struct):
     usage: Sequence[Line]
     agents: Sequence[Line]
     total: Line
+    notes: Sequence[str]
+    """What the figures have in them that the head has not, and the other way round."""
     findings: str
     """Where they are had from."""
 
 
-def panel_of(tale: Tale, manner: Manner) -> Panel:
-    """Return what stands beside the turns."""
+def panel_of(tale: Tale, manner: Manner, copied: int = 0) -> Panel:
+    """Return what stands beside the turns; `copied` are responses that another session paid for."""
     files = _files(tale, manner)
     commands = list(_commands(tale, manner))
     usage, agents, total = _usage(tale, manner)
@@ -124,8 +130,20 @@ def panel_of(tale: Tale, manner: Manner) -> Panel:
         usage,
         agents,
         total,
+        _notes(copied, len(agents)),
         manner.links.inside(manner.key, "findings", tale.agent),
     )
+
+
+def _notes(copied: int, agents: int) -> list[str]:
+    """Return, for the outline and for the usage, how their figures differ from the head's."""
+    own = "Each turn by itself, without its sub-agents." if agents else ""
+    if not copied:
+        return [own, ""]
+    said = words.count(copied, "response")
+    were = "was" if copied == 1 else "were"
+    shared = f"{said} {were} copied from another session and {were} paid for there"
+    return [f"{own} {shared}; they count here.".strip(), f"{shared}: the head leaves them out."]
 
 
 def _held(context: Context) -> Held | None:
@@ -171,10 +189,11 @@ def _files(tale: Tale, manner: Manner) -> list[Touched]:
     found: dict[str, Touched] = {}
     for number, turn, _ in _all_turns(tale):
         for touch in turn.files:
-            file = found.setdefault(touch.path, Touched(_short(touch, manner)))
+            file = found.setdefault(touch.path, Touched(_short(touch, manner), ""))
+            file.href = manner.links.file(tag_of(touch.path))
             file.added += touch.added
             file.removed += touch.removed
-            file.turn = _at(tale, manner, number)
+            file.turn, file.at = number, _at(tale, manner, number)
             if not touch.changes:
                 file.reads += 1
     return sorted(found.values(), key=lambda file: -(file.added + file.removed))

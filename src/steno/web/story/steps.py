@@ -106,6 +106,11 @@ class StepLine(msgspec.Struct):
     queued: bool = False
 
 
+def icon_of(step: Step) -> str:
+    """Return the name of the picture for a step."""
+    return _KINDS.get(step.kind) or _ICONS.get(step.verb, "tool")
+
+
 def places_of(steps: Iterable[Step]) -> Iterator[tuple[str, Step]]:
     """Yield steps with their places: the offset of the call, and which one of that record it is."""
     seen: dict[int, int] = {}
@@ -151,7 +156,7 @@ def _line(place: str, step: Step, tale: Tale, manner: Manner, depth: int) -> Ste
     line = StepLine(
         place=place,
         kind=step.kind,
-        icon=_KINDS.get(step.kind) or _ICONS.get(step.verb, "tool"),
+        icon=icon_of(step),
         verb=step.verb,
         arg="" if said else _short(step.subject, manner.project),
         say=_unmarked(step.subject) if said else "",

@@ -4,7 +4,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -18,6 +18,9 @@ from steno.session.story.threads import Thread
 from steno.session.story.turns import Turn, tell
 from steno.session.transcript import Transcript
 from steno.web.house import House, Place
+
+if TYPE_CHECKING:
+    from steno.web.story.find import Finds
 
 __all__ = ["Side", "Tale", "name_of", "tale_of"]
 
@@ -73,6 +76,8 @@ class Tale:
         """The sub-agent that it is about; one whose session is not here is a session itself."""
         self.parts: dict[str, str] = {}
         """Pieces of pages that were drawn already: many readers may want the same."""
+        self.finds: dict[tuple[str, ...], Finds] = {}
+        """Where the words are that somebody looked for last."""
         self.costs = _Costs()
 
     @property

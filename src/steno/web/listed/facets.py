@@ -1,0 +1,161 @@
+"""What the list can be narrowed by: links that turn something on, or off again."""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from steno.index.opened import Index
+from steno.report import words
+from steno.report.listing import (
+    HAS,
+    Choice,
+    Count,
+    FacetName,
+    Has,
+    counts_of,
+    facets_of,
+    list_sessions,
+)
+from steno.web.listed.asked import Asked, since_of
+from steno.web.paint import links
+from steno.web.tags import tag_of
+
+__all__ = ["Counted", "Facet", "counted", "facets_for"]
+
+_SHOWN: Final = 6
+"""How many values of a facet are shown before `more`."""
+_NAMES: Final[dict[Has, tuple[str, str]]] = {
+    "failed": ("warn", "Failed steps"),
+    "agents": ("agent", "Sub-agents"),
+    "compacted": ("fold", "Compactions"),
+    "abandoned": ("rewind", "Abandoned branches"),
+    "archived": ("archive", "Archived only"),
+    "pr": ("branch", "Pull requests"),
+}
+_TIMES: Final = (
+    ("", "Any time"),
+    ("today", "Today"),
+    ("week", "This week"),
+    ("month", "This month"),
+)
+
+
+class Facet(msgspec.Struct, frozen=True):
+    """Something to filter by: a link that turns it on, or off again."""
+
+    name: str
+    number: int
+    href: str
+    on: bool
+    icon: str = ""
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """How many sessions there are of each kind, beside what is chosen."""
+
+    having: dict[Has, int]
+    since: list[int]
+    """Any time, then since each of the times."""
+    values: dict[FacetName, list[Count]]
+
+
+def counted(connection: sqlite3.Connection, choice: Choice, starts: Sequence[int]) -> Counted:
+    """Count; this is most of the work of the page, and the same until the index changes."""
+    having, since = counts_of(connection, choice, starts)
+    anytime = msgspec.structs.replace(choice, since=None)
+    since = [list_sessions(connection, anytime, limit=0).total, *since]
+    names: tuple[FacetName, ...] = ("project", "model", "branch")
+    return Counted(having, since, {name: facets_of(connection, choice, name) for name in names})
+
+
+Facets = list[tuple[str, list[Facet], str]]
+
+
+def facets_for(
+    index: Index, asked: Asked, now: float, keep: Callable[[object, Callable[[], Counted]], Counted]
+) -> Facets:
+    """Return the facets of a list; `keep` keeps what was counted."""
+    choice = asked.choice
+    starts = tuple(since_of(name, now) or 0 for name, _ in _TIMES if name)
+    question = "facets", msgspec.structs.replace(choice, sort="newest"), starts
+    found = keep(question, lambda: counted(index.connection, choice, starts))
+    made = [
+        _short("Project", "project", found, asked),
+        ("Last active", _times(asked.query, found.since), ""),
+        ("Has", _haves(asked, found.having), ""),
+        _short("Model", "model", found, asked),
+        _short("Branch", "branch", found, asked),
+    ]
+    return [facet for facet in made if facet[1]]
+
+
+def _values(found: Counted, asked: Asked, name: FacetName) -> list[Facet]:
+    """Return the values of a column; only a project may be none and be chosen all the same."""
+    chosen = getattr(asked.choice, name)
+    some = [each for each in found.values[name] if each.name or name == "project"]
+    shown = some if asked.open == name else _first(some, chosen)
+    names = _named([each.name for each in some], name)
+    return [
+        Facet(
+            names.get(each.name, each.name) or "no project",
+            each.number,
+            _turned(
+                asked.query,
+                name,
+                tag_of(each.name) if name == "project" else each.name,
+                on=each.name == chosen,
+            ),
+            each.name == chosen,
+        )
+        for each in shown
+    ]
+
+
+def _first(some: list[Count], chosen: str | None) -> list[Count]:
+    """Return the first values, if there are many; what is chosen is always among them."""
+    if len(some) <= _SHOWN + 1:
+        return some
+    return some[:_SHOWN] + [each for each in some[_SHOWN:] if each.name == chosen]
+
+
+def _named(values: list[str], name: FacetName) -> dict[str, str]:
+    if name == "project":
+        return words.project_names(values)
+    return {value: words.model_name(value) for value in values} if name == "model" else {}
+
+
+def _short(
+    title: str, name: FacetName, found: Counted, asked: Asked
+) -> tuple[str, list[Facet], str]:
+    """Return a facet with its first values, and the address of all."""
+    shown = _values(found, asked, name)
+    more = len(shown) < sum(bool(each.name) or name == "project" for each in found.values[name])
+    return title, shown, links().sessions(**{**asked.query, "open": name}) if more else ""
+
+
+def _times(query: dict[str, str], numbers: list[int]) -> list[Facet]:
+    now = query.get("since", "")
+    return [
+        Facet(label, number, links().sessions(**{**query, "since": name}), name == now)
+        for (name, label), number in zip(_TIMES, numbers, strict=True)
+    ]
+
+
+def _haves(asked: Asked, having: dict[Has, int]) -> list[Facet]:
+    choice = asked.choice
+    return [
+        Facet(label, having[name], _having(asked.query, choice, name), name in choice.has, icon)
+        for name, (icon, label) in _NAMES.items()
+        if having[name] or name in choice.has
+    ]
+
+
+def _turned(query: dict[str, str], name: str, value: str, *, on: bool) -> str:
+    return links().sessions(**{**query, name: "" if on else value})
+
+
+def _having(query: dict[str, str], choice: Choice, name: Has) -> str:
+    now = [each for each in HAS if (each in choice.has) != (each == name)]
+    return links().sessions(**{**query, "has": ",".join(now)})

@@ -1,0 +1,142 @@
+"""Sessions as rows: how each stands, what it does, what it cost."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+from markupsafe import Markup
+
+from steno.errors import StenoError
+from steno.index.opened import Index
+from steno.report import words
+from steno.report.clock import day_of
+from steno.report.doing import Doing, doing_of
+from steno.report.listing import Listed, activity_of, costs_of
+from steno.session.story.steps import Step
+from steno.store.discover import found_at
+from steno.store.glance import Status, glance
+from steno.store.read import FileSource
+from steno.web.house import House
+from steno.web.render.charts import meter, spark
+from steno.web.story.steps import icon_of
+
+__all__ = ["LIVELY", "Row", "rows_of"]
+
+LIVELY: Final = frozenset(("running", "waiting"))
+"""How a session stands that may still be written to."""
+_LIVE: Final = 900_000
+"""Milliseconds: what was written longer ago is not asked whether it still runs."""
+_SECOND: Final = 1000
+_FULL: Final = 0.8
+_NOTHING: Final = Doing()
+
+
+class Now(msgspec.Struct, frozen=True):
+    """What a live session does at this moment."""
+
+    icon: str
+    verb: str
+    subject: str = ""
+    share: int | None = None
+    """How full the context is, in hundredths."""
+    meter: Markup = Markup("")
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A session as the page shows it."""
+
+    listed: Listed
+    key: str
+    state: str
+    spark: Markup
+    seconds: float | None
+    cost: int | None
+    when: str
+    now: Now | None = None
+
+
+def rows_of(house: House, index: Index, listed: list[Listed]) -> Iterator[Row]:
+    """Yield sessions as rows."""
+    names = [each.id for each in listed]
+    costs = costs_of(index.connection, names, house.prices)
+    now = house.now()
+    for each in listed:
+        shared = names.count(each.id) > 1
+        ended = None if each.ended is None else each.ended / _SECOND
+        state = "archived" if each.gone else _state(house, each, now)
+        yield Row(
+            listed=each,
+            key=f"{each.id}~{each.file}" if shared else each.id,
+            state=state,
+            spark=_spark(house, index, each),
+            seconds=_seconds(each),
+            cost=None if (used := costs.get(each.id)) is None else used.cost,
+            when="now" if state == "running" else _when(ended, now),
+            now=_now(_doing(house, each), state) if state in LIVELY else None,
+        )
+
+
+def _spark(house: House, index: Index, each: Listed) -> Markup:
+    key = "spark", each.file, each.size, each.ended
+    return house.drawn.get(key, lambda: spark(*activity_of(index.connection, each)))
+
+
+def _seconds(each: Listed) -> float | None:
+    if each.started is None or each.ended is None:
+        return None
+    return max(0, each.ended - each.started) / _SECOND
+
+
+def _when(ended: float | None, now: float) -> str:
+    if ended is None:
+        return ""
+    if day_of(ended) >= day_of(now, 6):
+        return words.clock(ended)
+    return words.day(ended, now)
+
+
+def _state(house: House, each: Listed, now: float) -> Status | str:
+    """Return how a session stands; an old one is finished, unless its end says otherwise."""
+    if each.ended is None:
+        return ""
+    found = house.glances.get(each.path, each.size)
+    if found is None or now * _SECOND - each.ended < _LIVE:
+        try:
+            found = glance(found_at(each.path), now).status
+        except StenoError:
+            return ""
+        house.glances.put(each.path, each.size, found)
+    return found
+
+
+# What it does
+
+
+def _doing(house: House, each: Listed) -> Doing:
+    def look() -> Doing:
+        try:
+            with FileSource(each.path) as source:
+                return doing_of(source)
+        except StenoError:
+            return _NOTHING
+
+    return house.drawn.get(("doing", each.path, each.size, each.ended), look)
+
+
+def _now(doing: Doing, state: str) -> Now:
+    step = doing.step
+    share = doing.context / doing.window if doing.window and doing.context else None
+    icon, verb = ("clock", "Waiting for you") if state == "waiting" else ("think", "Thinking")
+    if step is not None and step.state == "open":
+        icon, verb = icon_of(step), _verb(step, state)
+    return Now(
+        icon,
+        verb,
+        step.subject if step is not None and step.state == "open" else "",
+        None if share is None else round(share * 100),
+        Markup("") if share is None else meter(share, "fwarn" if share > _FULL else "fa"),
+    )
+
+
+def _verb(step: Step, state: str) -> str:
+    return "Waiting for your answer" if state == "waiting" else step.verb

@@ -1,0 +1,30 @@
+"""The pages that are opened first, made before anybody asks: templates, prices and sums are ready."""
+
+from contextlib import suppress
+from typing import Final
+
+from starlette.requests import Request
+
+from steno.errors import StenoError
+from steno.web.house import House
+from steno.web.pages.sessions import sessions
+from steno.web.pages.usage import usage
+
+__all__ = ["warm"]
+
+_FIRST: Final = (("/", sessions), ("/usage", usage))
+
+
+def warm(house: House) -> None:
+    """Make them; what they rest on is kept until the index changes."""
+    for way, made in _FIRST:
+        scope: dict[str, object] = {
+            "type": "http",
+            "method": "GET",
+            "path": way,
+            "query_string": b"",
+            "headers": [],
+        }
+        # Whatever is wrong is told to whoever asks for the page.
+        with suppress(StenoError):
+            made(house, Request(scope))
