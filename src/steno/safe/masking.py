@@ -23,7 +23,7 @@ from steno.safe.disguises import Cover, covers_of
 from steno.safe.families import FAMILIES, Family
 from steno.safe.personal import HOME_NEEDLES, MAIL_NEEDLE, home_at, mail_at
 
-__all__ = ["IDS", "Edit", "Masker", "Place", "Receipt", "applied"]
+__all__ = ["IDS", "Edit", "Masker", "Place", "Receipt", "applied", "edits_of"]
 
 _CHUNK: Final = 1 << 18
 """Bytes that stay in the cache of a processor while all needles are looked for."""
@@ -61,7 +61,10 @@ class Receipt(msgspec.Struct):
 
     counts: dict[str, int] = {}
     covers: dict[str, int] = {}
+    texts: dict[str, dict[str, int]] = {}
+    """The counts of each text by itself."""
     places: list[Place] = []
+    """Where; home folders are only counted, because they stand everywhere."""
 
     @property
     def total(self) -> int:
@@ -82,13 +85,10 @@ class Receipt(msgspec.Struct):
             place = Place(where, edit.family, edit.cover, at)
             if not self.places or self.places[-1] != place:
                 self.places.append(place)
-
-    def add(self, other: "Receipt") -> None:
-        """Take in what another one says."""
-        for mine, theirs in ((self.counts, other.counts), (self.covers, other.covers)):
-            for name, count in theirs.items():
-                mine[name] = mine.get(name, 0) + count
-        self.places += other.places
+        if where:
+            own = self.texts.setdefault(where, {})
+            for family, count in told.items():
+                own[family] = own.get(family, 0) + count
 
 
 class Masker:
@@ -105,10 +105,13 @@ class Masker:
     def data(self, data: bytes, where: str = "") -> bytes:
         """Return bytes of a text, or of lines of JSON, as they may be shown to others."""
         edits = edits_of(data)
-        if not edits:
-            return data
-        self.receipt.note(edits, where, _starts(data))
-        return applied(data, edits)
+        self.note(data, edits, where)
+        return applied(data, edits) if edits else data
+
+    def note(self, data: bytes, edits: Sequence[Edit], where: str = "") -> None:
+        """Note what was found in a text that somebody else masks."""
+        if edits:
+            self.receipt.note(edits, where, _starts(data))
 
 
 def applied(data: bytes, edits: Sequence[Edit]) -> bytes:

@@ -1,5 +1,6 @@
 """The transcripts of a session's sub-agents, opened when somebody asks what is in them."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from steno.errors import Unreadable
@@ -17,10 +18,13 @@ __all__ = ["agent_files"]
 _MOST: Final = 1 << 20
 
 
-def agent_files(session: Found) -> tuple[AgentFile, ...]:
-    """Return a session's sub-agents; none of their files is read yet."""
+def agent_files(
+    session: Found, opening: Callable[[Found], Transcript] | None = None
+) -> tuple[AgentFile, ...]:
+    """Return a session's sub-agents; none of their files is read yet, unless `opening` does."""
+    opening = opening or _Later
     return tuple(
-        AgentFile(found.place.agent_id, _Later(found), _meta(found), found.path)
+        AgentFile(found.place.agent_id, opening(found), _meta(found), found.path)
         for found in agents_of(session)
     )
 

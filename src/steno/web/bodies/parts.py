@@ -22,6 +22,7 @@ __all__ = [
     "box",
     "clipped",
     "coloured",
+    "door_row",
     "facts",
     "joined",
     "note",
@@ -283,6 +284,16 @@ def raw_doors(about: About, *offsets: int | None) -> tuple[Door, ...]:
     found = [offset for offset in offsets if offset is not None]
     names = ("Raw",) if len(found) == 1 else ("Call", "Result")
     return tuple(Door(name, about.raw(at)) for name, at in zip(names, found, strict=False))
+
+
+def door_row(*doors: Door) -> Markup:
+    """Return doors in a row; those that lead nowhere are left out."""
+    links = Markup(" ").join(
+        Markup('<a class="link" href="{}">{}</a>').format(door.address, door.words)
+        for door in doors
+        if door.address
+    )
+    return Markup('<p class="doors">{}</p>').format(links) if links else Markup("")
 
 
 def web_address(text: str) -> str:

@@ -1,5 +1,8 @@
 """Code → lines of HTML in five colours, and no more."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from time import thread_time
 from typing import TYPE_CHECKING, Final
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
 
     from pygments.lexer import Lexer
 
-__all__ = ["code_block", "language_of", "lines_of"]
+__all__ = ["code_block", "language_of", "lines_of", "plainly"]
 
 _LONGEST: Final = 120_000
 """Letters; what is longer has no colours."""
@@ -34,6 +37,19 @@ _CLASSES: Final = (
     ("Name.Attribute", "nf"),
     ("Operator.Word", "k"),
 )
+
+
+_plain: ContextVar[bool] = ContextVar("plain", default=False)
+
+
+@contextmanager
+def plainly(*, wanted: bool = True) -> Generator[None]:
+    """Draw code without colours meanwhile: they cost more than everything else together."""
+    token = _plain.set(wanted)
+    try:
+        yield
+    finally:
+        _plain.reset(token)
 
 
 def code_block(text: str, language: str = "", *, start: int | None = None) -> Markup:
@@ -60,7 +76,7 @@ def lines_of(text: str, language: str = "") -> list[Markup]:
     text = inert(text)
     plain = text.split("\n")
     short = len(text) <= _LONGEST and max(map(len, plain)) <= _LONGEST_LINE
-    lexer = _lexer(language) if language and short else None
+    lexer = _lexer(language) if language and short and not _plain.get() else None
     if lexer is None:
         return [escape(line) for line in plain]
     rows = _coloured(lexer, text)
@@ -103,9 +119,13 @@ def _lexer(language: str) -> "Lexer | None":
         return None
 
 
-@lru_cache(maxsize=1024)
 def language_of(path: str) -> str:
     """Return the language that a file's name gives away, or nothing."""
+    return "" if _plain.get() else _language_of(path)
+
+
+@lru_cache(maxsize=1024)
+def _language_of(path: str) -> str:
     from pygments.lexers import find_lexer_class_for_filename
 
     name = path.replace("\\", "/").rpartition("/")[2]

@@ -69,6 +69,10 @@ class Manner(msgspec.Struct):
     live: bool = False
     """Whether it may still be going on."""
     project: str = ""
+    shut: bool = False
+    """Whether steps whose inside is drawn are shut all the same."""
+    full: bool = False
+    """Whether all of what is inside is drawn, not only its first lines."""
 
     @property
     def everything(self) -> bool:
@@ -104,6 +108,7 @@ class StepLine(msgspec.Struct):
     raw: str = ""
     body: Markup | None = None
     queued: bool = False
+    shut: bool = False
 
 
 def places_of(steps: Iterable[Step]) -> Iterator[tuple[str, Step]]:
@@ -167,6 +172,7 @@ def _line(place: str, step: Step, tale: Tale, manner: Manner, depth: int) -> Ste
         href=manner.links.inside(manner.key, f"step/{place}", tale.agent),
         source=manner.links.inside(manner.key, f"step/{place}", tale.agent, part=1),
         queued=step.kind == "queued",
+        shut=manner.shut,
     )
     node = step.call or step.result
     if node is not None:
@@ -238,7 +244,8 @@ def step_body(
     """Return what is inside an opened step; a wish says how much of it, and in which form."""
     if step.agent is not None and depth < _DEEPEST:
         return _agent_body(step, tale, manner, depth)
-    about = about_of(f"step/{place}", tale, manner.key, manner.links, wish)
+    wanted = wish or Wish(manner.key, tale.agent, full=manner.full)
+    about = about_of(f"step/{place}", tale, manner.key, manner.links, wanted)
     return body_of(step, about)
 
 
