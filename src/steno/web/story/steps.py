@@ -166,7 +166,7 @@ def _line(place: str, step: Step, tale: Tale, manner: Manner, depth: int) -> Ste
         removed=touch.removed if touch is not None and changed else 0,
         tokens=words.tokens(step.tokens) if step.tokens else "",
         time=duration(step.duration) if step.duration is not None else "",
-        clock=step.started.astimezone().strftime("%H:%M:%S") if step.started else "",
+        clock=_clock(step) if step.kind == "queued" else "",
         state=_state(step, live=manner.live),
         classes=_classes(step),
         href=manner.links.inside(manner.key, f"step/{place}", tale.agent),
@@ -182,6 +182,10 @@ def _line(place: str, step: Step, tale: Tale, manner: Manner, depth: int) -> Ste
     if place in manner.opened:
         line.body = step_body(step, place, tale, manner, depth=depth)
     return line
+
+
+def _clock(step: Step) -> str:
+    return step.started.astimezone().strftime("%H:%M:%S") if step.started else ""
 
 
 def _employ(line: StepLine, step: Step, tale: Tale) -> None:
