@@ -94,7 +94,9 @@ def talk_all(version: str, talks: Iterable[Talk]) -> list[Talked]:
     """Let a version of the client, or with `steno` our own, have conversations, each alone."""
     ours = [sys.executable, "-m", "steno", "chat"]
     command = ours if version == "steno" else [str(client_of(version))]
-    asked = [{**msgspec.to_builtins(each), "command": command, "path": path_for()} for each in talks]
+    asked = [
+        {**msgspec.to_builtins(each), "command": command, "path": path_for()} for each in talks
+    ]
     alone = namespace()
     program = [*alone, sys.executable, str(_TALKER), *(["--alone"] if alone else [])]
     return msgspec.json.decode(_run(program, json.dumps(asked), len(asked)), type=list[Talked])

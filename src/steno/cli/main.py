@@ -28,6 +28,7 @@ COMMANDS: Final = {
     ),
     "tail": ("steno.cli.tail", "Follow live sessions: turns and steps as they are written."),
     "usage": ("steno.cli.usage", "Say what was used and what it cost, down to the line."),
+    "export": ("steno.cli.export", "Write sessions in a format for others, secrets masked."),
     "sync": ("steno.cli.sync", "Bring the index up to date: what search and usage read."),
     "check": ("steno.cli.check", "Say what is wrong with sessions, and what it means."),
     "doctor": ("steno.cli.doctor", "Look after the config folder: what is broken or about to go."),

@@ -43,6 +43,7 @@ _UNSAFE: Final = (
     "\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]"
 )
+_UNSAFE_LINES: Final = _UNSAFE.replace("\x0a-\x1f", "\x0b-\x1f")
 _SPACES: Final = r"[ \t\n\r\f\v\x1c-\x1f\x85\u2028\u2029]+"
 _COLOURS: Final = r"\x1b\[[0-9;:]*m"
 _PICTURES: Final = 0x2400
@@ -103,8 +104,12 @@ def clean(text: str, *, newlines: bool = False) -> str:
         return text
     if not newlines:
         return re.sub(_UNSAFE, _visible, text)
-    lines = text.replace("\r\n", "\n").split("\n")
-    return "\n".join(re.sub(_UNSAFE, _visible, line) for line in lines)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+    bare = text.replace("\n", "").replace("\t", "")
+    if bare.isascii() and bare.isprintable():
+        return text
+    return re.sub(_UNSAFE_LINES, _visible, text)
 
 
 def without_colours(text: str) -> str:

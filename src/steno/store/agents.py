@@ -1,6 +1,6 @@
 """The transcripts of a session's sub-agents, opened when somebody asks what is in them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from steno.errors import Unreadable
@@ -19,14 +19,20 @@ __all__ = ["agent_files"]
 _MOST: Final = 1 << 20
 
 
-def agent_files(session: Found, before: Sequence[AgentFile] = ()) -> tuple[AgentFile, ...]:
-    """Return a session's sub-agents; none of their files is read yet.
+def agent_files(
+    session: Found,
+    before: Sequence[AgentFile] = (),
+    *,
+    opening: Callable[[Found], Transcript] | None = None,
+) -> tuple[AgentFile, ...]:
+    """Return a session's sub-agents; none of their files is read yet, unless `opening` does.
 
     Of `before`, which were the same session's, nothing that was read is read again.
     """
     known = {file.path: file.transcript for file in before}
+    opening = opening or (lambda found: _later(found, known))
     return tuple(
-        AgentFile(found.place.agent_id, _later(found, known), _meta(found), found.path)
+        AgentFile(found.place.agent_id, opening(found), _meta(found), found.path)
         for found in agents_of(session)
     )
 

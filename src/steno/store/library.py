@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SessionFile",
     "find",
+    "lent_titles",
     "newest_first",
     "open_found",
     "open_session",
@@ -390,11 +391,11 @@ def open_found(found: Found, before: "Session | None" = None) -> "Session":
         name=_named(found),
         agents=agent_files(found),
         custom_title=given_title(found),
-        summaries=_lent_titles(found),
+        summaries=lent_titles(found),
     )
 
 
-def _lent_titles(found: Found) -> list[tuple[str, str]]:
+def lent_titles(found: Found) -> list[tuple[str, str]]:
     """Return the titles that old clients wrote into other sessions of the project."""
     if not glance(found, 0.0).version.startswith(("0.", "1.", "2.0.")):
         return []

@@ -57,7 +57,9 @@ def _environment() -> "Environment":
         project=words.project_name,
         tag=tag_of,
     )
-    shared: dict[str, Any] = {"count": words.count}
+    from steno.web.story.line import step_html
+
+    shared: dict[str, Any] = {"count": words.count, "step_html": step_html}
     environment.globals.update(shared)
     return environment
 

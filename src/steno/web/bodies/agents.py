@@ -10,7 +10,7 @@ from steno.session.story.prompts import inside
 from steno.session.story.steps import Step
 from steno.web.bodies.about import About, Call, call_of
 from steno.web.bodies.notes import words_of_record
-from steno.web.bodies.parts import Door, Fact, facts, joined, note, prose, raw_doors
+from steno.web.bodies.parts import Door, Fact, door_row, facts, joined, note, prose, raw_doors
 from steno.web.bodies.plain import result
 from steno.web.bodies.values import as_fields, as_number, as_text, first_text
 from steno.web.paint import duration
@@ -115,11 +115,7 @@ def _doors(step: Step, about: About, call: Call) -> Markup:
     thread = step.agent
     if thread is not None and thread.agent_id and not thread.inline:
         doors.insert(0, Door("Its own page", about.links.agent(about.key, thread.agent_id)))
-    links = Markup(" ").join(
-        Markup('<a class="link" href="{}">{}</a>').format(door.address, door.words)
-        for door in doors
-    )
-    return Markup('<p class="doors">{}</p>').format(links) if doors else Markup("")
+    return door_row(*doors)
 
 
 # Reports of those in the background
@@ -141,7 +137,5 @@ def _notice(step: Step, about: About) -> Markup:
         Fact("summary", inside(text, "summary")[:_SHORT]),
         Fact("output", inside(text, "output-file")),
     )
-    doors = raw_doors(about, record.offset)
-    link = Markup('<p class="doors"><a class="link" href="{}">{}</a></p>')
     shown = prose(as_text(report), about, offset=record.offset)
-    return joined(said, shown, link.format(doors[0].address, doors[0].words))
+    return joined(said, shown, door_row(*raw_doors(about, record.offset)))

@@ -23,6 +23,7 @@ from steno.web.bodies.parts import (
     Fact,
     box,
     clipped,
+    door_row,
     facts,
     joined,
     note,
@@ -136,9 +137,7 @@ def said(step: Step, about: About) -> Markup:
 
 
 def _door(about: About, record: Record) -> Markup:
-    doors = raw_doors(about, record.offset)
-    link = Markup('<p class="doors"><a class="link" href="{}">{}</a></p>')
-    return link.format(doors[0].address, doors[0].words)
+    return door_row(*raw_doors(about, record.offset))
 
 
 # People

@@ -9,6 +9,7 @@ import msgspec
 from markupsafe import Markup
 
 from steno.report import words as say
+from steno.safe.html import words
 from steno.web.bodies.about import About
 from steno.web.paint import part
 from steno.web.render.ansi import screen
@@ -22,6 +23,7 @@ __all__ = [
     "box",
     "clipped",
     "coloured",
+    "door_row",
     "facts",
     "joined",
     "note",
@@ -74,6 +76,9 @@ class Window(msgspec.Struct, frozen=True):
     said: str = ""
     """How much of the whole is shown, if it is not all."""
     doors: tuple[Door, ...] = ()
+
+
+_WHOLE: Final = Window("")
 
 
 def joined(*made: Markup) -> Markup:
@@ -215,25 +220,65 @@ class Frame(TypedDict, total=False):
 
 def box(body: Markup, **frame: Unpack[Frame]) -> Markup:
     """Return something in a frame: what it is above, what is to be known of it below."""
-    shown = frame.get("shown", Window(""))
+    shown = frame.get("shown", _WHOLE)
+    kind = frame.get("kind", "")
+    doors = [door for door in frame.get("doors", ()) if door.address]
+    head = _head(frame, doors)
+    more = [door for door in shown.doors if door.address]
+    foot = _foot(_told(frame.get("foot", ())), shown.said, more if head else [*more, *doors])
+    classes = f"box {kind}" if kind else "box"
+    return Markup(f'<div class="{classes}">{head}{body}\n{foot}</div>\n')
+
+
+# A box by a template took longer than what is in it, and there is one in nearly every step.
+
+
+def _head(frame: Frame, doors: Sequence[Door]) -> str:
+    title, plain, end = (clipped(frame.get(name, "")) for name in ("title", "plain", "end"))
     added, removed = frame.get("sizes", (0, 0))
-    return Markup(
-        part(
-            "body-box.html.j2",
-            body=body,
-            title=clipped(frame.get("title", "")),
-            plain=clipped(frame.get("plain", "")),
-            end=clipped(frame.get("end", "")),
-            tags=[clipped(tag) for tag in frame.get("tags", ())],
-            added=added,
-            removed=removed,
-            doors=[door for door in frame.get("doors", ()) if door.address],
-            foot=_told(frame.get("foot", ())),
-            said=shown.said,
-            more=[door for door in shown.doors if door.address],
-            kind=frame.get("kind", ""),
-        )
+    tags = "".join(
+        f'<span class="tag">{words(clipped(tag))}</span>' for tag in frame.get("tags", ())
     )
+    if not (title or plain or end or tags or added or removed):
+        return ""
+    named = f'<code title="{words(title)}">{words(title)}</code>' if title else ""
+    about = f'<span class="about">{words(plain)}</span>' if plain else ""
+    inner = (f"<span>{words(end)}</span>" if end else "") + _links(doors)
+    last = f'<span class="end">{inner}</span>' if inner else ""
+    sizes = _sizes(added, removed)
+    return f'<header class="filehead">{named}{about}{sizes}{tags}{last}</header>\n'
+
+
+def _sizes(added: int, removed: int) -> str:
+    if not added and not removed:
+        return ""
+    came = f"<b>+{added:,}</b>" if added else ""
+    went = f"<i>\N{MINUS SIGN}{removed:,}</i>" if removed else ""
+    return f'<span class="pm">{came}{" " if came and went else ""}{went}</span>'
+
+
+def _links(doors: Sequence[Door]) -> str:
+    return "".join(
+        f'<a class="link" href="{words(door.address)}"{" data-stays" if door.stays else ""}>'
+        f"{words(door.words)}</a>"
+        for door in doors
+    )
+
+
+def _foot(facts: Sequence[Fact], said: str, doors: Sequence[Door]) -> str:
+    if not facts and not said and not doors:
+        return ""
+    told = "".join(_fact(fact) for fact in facts)
+    rest = f"<span>{words(said)}</span>" if said else ""
+    last = f'<span class="end">{_links(doors)}</span>' if doors else ""
+    return f"<footer>{told}{rest}{last}</footer>\n"
+
+
+def _fact(fact: Fact) -> str:
+    value = fact.value if isinstance(fact.value, Markup) else words(fact.value)
+    name = f"{words(fact.name)} " if fact.name else ""
+    mood = f' class="{fact.mood}"' if fact.mood else ""
+    return f"<span{mood}>{name}{value}</span>"
 
 
 def facts(*found: Fact) -> Markup:
@@ -283,6 +328,16 @@ def raw_doors(about: About, *offsets: int | None) -> tuple[Door, ...]:
     found = [offset for offset in offsets if offset is not None]
     names = ("Raw",) if len(found) == 1 else ("Call", "Result")
     return tuple(Door(name, about.raw(at)) for name, at in zip(names, found, strict=False))
+
+
+def door_row(*doors: Door) -> Markup:
+    """Return doors in a row; those that lead nowhere are left out."""
+    links = Markup(" ").join(
+        Markup('<a class="link" href="{}">{}</a>').format(door.address, door.words)
+        for door in doors
+        if door.address
+    )
+    return Markup('<p class="doors">{}</p>').format(links) if links else Markup("")
 
 
 def web_address(text: str) -> str:

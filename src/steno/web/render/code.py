@@ -1,5 +1,8 @@
 """Code → lines of HTML in five colours, and no more."""
 
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from time import thread_time
 from typing import TYPE_CHECKING, Final
@@ -9,11 +12,9 @@ from markupsafe import Markup, escape
 from steno.safe.html import inert
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pygments.lexer import Lexer
 
-__all__ = ["code_block", "language_of", "lines_of"]
+__all__ = ["code_block", "language_of", "lines_of", "plainly"]
 
 _LONGEST: Final = 120_000
 """Letters; what is longer has no colours."""
@@ -36,36 +37,55 @@ _CLASSES: Final = (
 )
 
 
+_plain: ContextVar[bool] = ContextVar("plain", default=False)
+
+
+@contextmanager
+def plainly(*, wanted: bool = True) -> Generator[None]:
+    """Draw code without colours meanwhile: they cost more than everything else together."""
+    token = _plain.set(wanted)
+    try:
+        yield
+    finally:
+        _plain.reset(token)
+
+
+_BEGIN: Final = '<div class="code" tabindex="0" role="region" aria-label="code"><pre>'
+
+
 def code_block(text: str, language: str = "", *, start: int | None = None) -> Markup:
     """Return code as a block; with `start`, its lines have numbers from there on."""
-    rows = lines_of(text.rstrip("\n"), language)
-    made = Markup("").join(
-        Markup('<span class="l">{}{}</span>').format(_number(start, place), row or " ")
-        for place, row in enumerate(rows)
-    )
-    return Markup(
-        '<div class="code" tabindex="0" role="region" aria-label="code"><pre>{}</pre></div>'
-    ).format(made)
-
-
-def _number(start: int | None, place: int) -> Markup:
+    rows = _rows(text.rstrip("\n"), language)
+    # Rows are HTML already; a template, or `Markup.format`, would cost more than all the rest.
     if start is None:
-        return Markup("")
-    return Markup('<span class="no">{}</span>').format(start + place)
+        made = "".join(f'<span class="l">{row or " "}</span>' for row in rows)
+    else:
+        made = "".join(
+            f'<span class="l"><span class="no">{number}</span>{row or " "}</span>'
+            for number, row in enumerate(rows, start)
+        )
+    return Markup(f"{_BEGIN}{made}</pre></div>")
 
 
 def lines_of(text: str, language: str = "") -> list[Markup]:
     """Return the lines of a text, coloured where the language is known."""
+    return [Markup(row) for row in _rows(text, language)]
+
+
+def _rows(text: str, language: str) -> Sequence[str]:
+    """Return the lines of a text as HTML."""
     # Before it is taken apart: a lexer would make line ends of what is none.
     text = inert(text)
-    plain = text.split("\n")
-    short = len(text) <= _LONGEST and max(map(len, plain)) <= _LONGEST_LINE
-    lexer = _lexer(language) if language and short else None
+    lexer = None
+    if language and not _plain.get() and len(text) <= _LONGEST:
+        short = max(map(len, text.split("\n"))) <= _LONGEST_LINE
+        lexer = _lexer(language) if short else None
+    plain = str(escape(text)).split("\n")
     if lexer is None:
-        return [escape(line) for line in plain]
+        return plain
     rows = _coloured(lexer, text)
     # A lexer may end what it is given with a line of its own, or be stopped before its end.
-    return [*rows[: len(plain)], *(escape(line) for line in plain[len(rows) :])]
+    return [*rows[: len(plain)], *plain[len(rows) :]]
 
 
 def _coloured(lexer: "Lexer", text: str) -> list[Markup]:
@@ -103,9 +123,13 @@ def _lexer(language: str) -> "Lexer | None":
         return None
 
 
-@lru_cache(maxsize=1024)
 def language_of(path: str) -> str:
     """Return the language that a file's name gives away, or nothing."""
+    return "" if _plain.get() else _language_of(path)
+
+
+@lru_cache(maxsize=1024)
+def _language_of(path: str) -> str:
     from pygments.lexers import find_lexer_class_for_filename
 
     name = path.replace("\\", "/").rpartition("/")[2]

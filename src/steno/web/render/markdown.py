@@ -1,9 +1,10 @@
 """Markdown of a session → HTML. Raw HTML in it is text, and nothing is loaded from elsewhere."""
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from steno.safe.html import inert, washed, words
 from steno.web.render.code import code_block
@@ -21,6 +22,12 @@ _LONGEST: Final = 100_000
 """Letters; what is longer is shown as it is, because nobody reads it as prose."""
 _COLOURED: Final = 60_000
 """Letters of code in one text; what comes behind them has no colours."""
+_RICH: Final = re.compile(
+    r"""[`*_#<>\[\]|~\\&\x00-\x09\x0b-\x1f\x7f-\x9f\ufffd]|[ \t]$|^(?:[ \t]|[-+=:]|\d+[.)])""",
+    re.MULTILINE,
+)
+"""What may be a mark, or is another character on the page than in the text."""
+_BLANK: Final = re.compile(r"\n\n+")
 _ROOM: Final = "room"
 _LEADS: Final = ("http://", "https://", "mailto:")
 
@@ -29,8 +36,17 @@ def markdown(text: str) -> Markup:
     """Return a text as a page shows it."""
     if len(text) > _LONGEST:
         return Markup('<pre class="out">{}</pre>').format(words(text))
+    if not _RICH.search(text):
+        return _paragraphs(text)
     # Once more afterwards: what was written as `&#8238;` is only now what it means.
     return washed(inert(_renderer().render(inert(text), {_ROOM: _COLOURED})))
+
+
+def _paragraphs(text: str) -> Markup:
+    """Return a text in which nothing is marked: what the parser makes of it, at once."""
+    shown = str(escape(inert(text))).replace("&#39;", "'").replace("&#34;", '"')
+    parts = (part.strip("\n") for part in _BLANK.split(shown))
+    return Markup("".join(f"<p>{part}</p>\n" for part in parts if part))
 
 
 @lru_cache(maxsize=1)

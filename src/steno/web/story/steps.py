@@ -69,6 +69,10 @@ class Manner(msgspec.Struct):
     live: bool = False
     """Whether it may still be going on."""
     project: str = ""
+    shut: bool = False
+    """Whether steps whose inside is drawn are shut all the same."""
+    full: bool = False
+    """Whether all of what is inside is drawn, not only its first lines."""
 
     @property
     def everything(self) -> bool:
@@ -104,6 +108,7 @@ class StepLine(msgspec.Struct):
     raw: str = ""
     body: Markup | None = None
     queued: bool = False
+    shut: bool = False
 
 
 def icon_of(step: Step) -> str:
@@ -166,12 +171,13 @@ def _line(place: str, step: Step, tale: Tale, manner: Manner, depth: int) -> Ste
         removed=touch.removed if touch is not None and changed else 0,
         tokens=words.tokens(step.tokens) if step.tokens else "",
         time=duration(step.duration) if step.duration is not None else "",
-        clock=step.started.astimezone().strftime("%H:%M:%S") if step.started else "",
+        clock=_clock(step) if step.kind == "queued" else "",
         state=_state(step, live=manner.live),
         classes=_classes(step),
         href=manner.links.inside(manner.key, f"step/{place}", tale.agent),
         source=manner.links.inside(manner.key, f"step/{place}", tale.agent, part=1),
         queued=step.kind == "queued",
+        shut=manner.shut,
     )
     node = step.call or step.result
     if node is not None:
@@ -181,6 +187,10 @@ def _line(place: str, step: Step, tale: Tale, manner: Manner, depth: int) -> Ste
     if place in manner.opened:
         line.body = step_body(step, place, tale, manner, depth=depth)
     return line
+
+
+def _clock(step: Step) -> str:
+    return step.started.astimezone().strftime("%H:%M:%S") if step.started else ""
 
 
 def _employ(line: StepLine, step: Step, tale: Tale) -> None:
@@ -243,7 +253,8 @@ def step_body(
     """Return what is inside an opened step; a wish says how much of it, and in which form."""
     if step.agent is not None and depth < _DEEPEST:
         return _agent_body(step, tale, manner, depth)
-    about = about_of(f"step/{place}", tale, manner.key, manner.links, wish)
+    wanted = wish or Wish(manner.key, tale.agent, full=manner.full)
+    about = about_of(f"step/{place}", tale, manner.key, manner.links, wanted)
     return body_of(step, about)
 
 

@@ -115,6 +115,7 @@ class SideBox(msgspec.Struct):
     source: str
     raw: str = ""
     turns: Sequence[TurnBox] = ()
+    shut: bool = False
     kind: str = "side"
 
 
@@ -279,6 +280,7 @@ def side_of(side: Side, tale: Tale, manner: Manner, *, opened: bool = False) -> 
         manner.links.inside(manner.key, "records", "", **{"from": branch.nodes[0].offset}),
     )
     if opened:
+        box.shut = manner.shut
         box.turns = [
             turn_of(turn, tale, manner, label=f"{side.first + place}{prime}", prefix=f"{anchor}-")
             for place, turn in enumerate(tale.side_turns(side))

@@ -1,0 +1,267 @@
+"""`steno export`: sessions for others, without what must not leave the machine."""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import msgspec
+
+from steno.cli.options import COLOR, JSON, WHERE, options, roots
+from steno.cli.screen import Screen, complain, write_bytes, write_json
+from steno.errors import NotFound
+from steno.report import words
+from steno.report.export.levels import FORMATS, LEVELS, Format, Level
+from steno.safe.terminal import ColourMode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from steno.report.export.files import Job
+    from steno.safe.masking import Receipt
+    from steno.store.found import Found
+
+__all__ = ["command"]
+
+_FOLDERS: Final = ("steps", "parquet")
+"""Formats that are more than one file."""
+_TOLD: Final = ("html", "markdown", "txt")
+"""Formats that tell more or less of a session."""
+_MOST: Final = 6
+_HELP: Final = """\
+Write sessions in a format that others can read.
+
+Secrets, home folders and e-mail addresses are masked first, also in base64, hex and other
+disguises; --receipt says what was masked and where. --no-redact leaves everything as it is.
+
+\b
+  steno export last -o talk.html              one page that needs nothing else
+  steno export --project . -o pages/          a folder of pages, with an index
+  steno export last --format markdown         to the standard output
+  steno export 7c1f --format messages         input that the API accepts
+  steno export --query 'tool:Bash npm' --format txt -o found/
+
+\b
+Formats:
+  html      pages that open without a server: every turn, every step
+  markdown  to read and to paste               txt       plain text
+  json      every record, byte for byte        messages  for the Messages API
+  steps     steps.jsonl and metadata.json      parquet   the tables of the index
+"""
+
+
+class _Asked(msgspec.Struct):
+    """What was asked for, beside the sessions."""
+
+    format: Format = "html"
+    level: Level | None = None
+    out: str = ""
+    redact: bool = True
+    receipt: str | None = None
+    listed: bool = False
+    force: bool = False
+    as_json: bool = False
+
+
+@click.command("export", help=_HELP, short_help="Write sessions in a format for others.")
+@click.argument("names", metavar="[SESSION]...", nargs=-1)
+@click.option("--project", metavar="P", help="All of projects whose path has P in it; `.` is here.")
+@click.option(
+    "--query", metavar="WORDS", help="All in which words stand, as `steno search` has it."
+)
+@click.option("--format", type=click.Choice(FORMATS), default="html", show_default=True)
+@click.option(
+    "--level",
+    type=click.Choice(LEVELS),
+    help="How much is told, from everything to prompts alone.  [default: full]",
+)
+@click.option(
+    "-o",
+    "--output",
+    "out",
+    metavar="PATH",
+    default="",
+    help="A file; a folder where PATH ends in a slash; `-` is the standard output.",
+)
+@click.option("--redact/--no-redact", default=True, help="Mask secrets first.  [default: redact]")
+@click.option("--receipt", metavar="FILE", help="Write what was masked, and where, as JSON.")
+@click.option("--listed", is_flag=True, help="Of `steps`, only sessions that are worth a listing.")
+@click.option("--force", is_flag=True, help="Write over what is there.")
+@options(WHERE, JSON)
+@options(COLOR)
+def command(
+    names: tuple[str, ...],
+    project: str | None,
+    query: str | None,
+    root: tuple[str, ...],
+    color: ColourMode,
+    *,
+    demo: bool,
+    **asked: Any,
+) -> None:
+    """Write sessions for others."""
+    wanted = _Asked(**asked)
+    ways = sum((bool(names), project is not None, query is not None))
+    if ways != 1:
+        raise click.UsageError("name sessions, or a --project, or a --query; one of them")
+    _refuse_what_would_be_ignored(wanted)
+    if wanted.format == "parquet":
+        from steno.report.export.parquet import need_pyarrow
+
+        need_pyarrow()
+    files = _chosen(names, project, query, root, demo=demo)
+    _refuse_what_does_not_fit(files, wanted)
+    _export(files, wanted, Screen(color), root, demo=demo)
+
+
+def _refuse_what_would_be_ignored(wanted: _Asked) -> None:
+    if wanted.level is not None and wanted.format not in _TOLD:
+        raise click.UsageError(f"--level says nothing about --format {wanted.format}")
+    if wanted.listed and wanted.format != "steps":
+        raise click.UsageError("--listed is about --format steps")
+    if wanted.receipt is not None and not wanted.redact:
+        raise click.UsageError("with --no-redact there is nothing to write a --receipt about")
+
+
+def _chosen(
+    names: tuple[str, ...],
+    project: str | None,
+    query: str | None,
+    root: tuple[str, ...],
+    *,
+    demo: bool,
+) -> "list[Found]":
+    where = roots(root, demo=demo)
+    if names:
+        from steno.store.library import find
+
+        found = [find(name, where) for name in names]
+    elif project is not None:
+        from steno.report.export.chosen import of_project
+
+        found = of_project(project, where)
+    else:
+        from steno.cli.fresh import fresh_index
+        from steno.report.export.chosen import with_words
+
+        with fresh_index(root, demo=demo) as index:
+            found = with_words(index, query or "")
+    if not found:
+        raise NotFound("no session is meant by that", hint="`steno ls` lists the sessions")
+    return list({each.path: each for each in found}.values())
+
+
+def _refuse_what_does_not_fit(files: "Sequence[Found]", wanted: _Asked) -> None:
+    folder = wanted.out.endswith(("/", os.sep)) or os.path.isdir(wanted.out)
+    if wanted.format in _FOLDERS or len(files) > 1:
+        if not wanted.out or wanted.out == "-":
+            what = f"--format {wanted.format}" if wanted.format in _FOLDERS else "many sessions"
+            raise click.UsageError(f"{what} needs a folder: -o NAME/")
+        wanted.out = os.path.join(wanted.out, "")
+    elif folder:
+        wanted.out = os.path.join(wanted.out, "")
+    to_screen = wanted.out in ("", "-") and sys.stdout.isatty()
+    if wanted.format == "html" and to_screen:
+        raise click.UsageError("a page is not for a terminal: -o FILE.html")
+
+
+def _export(
+    files: "list[Found]", wanted: _Asked, screen: Screen, root: tuple[str, ...], *, demo: bool
+) -> None:
+    from steno.cli.progress import Progress
+    from steno.report.export.files import Job
+    from steno.safe.masking import Masker
+
+    masker = Masker() if wanted.redact else None
+    job = Job(
+        wanted.format,
+        wanted.level or "full",
+        masker,
+        wanted.out,
+        force=wanted.force,
+        listed=wanted.listed,
+    )
+    with Progress(sum(each.size for each in files), "Exporting") as bar:
+        job.done = bar.add
+        written = _written(files, job, root, demo=demo)
+    if masker is not None and wanted.receipt is not None:
+        _write_receipt(wanted, masker.receipt, len(files))
+    _tell(files, written, wanted, masker.receipt if masker is not None else None, screen)
+
+
+def _written(files: "list[Found]", job: "Job", root: tuple[str, ...], *, demo: bool) -> list[str]:
+    """Write everything; return where it is, nothing for what went to the standard output."""
+    if not job.out.endswith(("/", os.sep)):
+        return _one(files[0], job)
+    from steno.report.export.files import write_all, write_each, write_steps
+
+    if job.format == "html":
+        from steno.web.export.folder import pages_of
+
+        return write_all(pages_of(files, job), job)
+    if job.format == "parquet":
+        return _tables(files, job, root, demo=demo)
+    return write_steps(files, job) if job.format == "steps" else write_each(files, job)
+
+
+def _one(found: "Found", job: "Job") -> list[str]:
+    from steno.report.export.files import parts_of
+    from steno.report.export.put import put_file
+
+    if job.format == "html":
+        from steno.web.export.folder import one_page
+
+        parts = iter([one_page(found, job)])
+    else:
+        parts = parts_of(found, job)
+    if job.out not in ("", "-"):
+        put_file(job.out, parts, force=job.force)
+        return [job.out]
+    for part in parts:
+        write_bytes(part)
+    sys.stdout.buffer.flush()
+    return []
+
+
+def _tables(files: "list[Found]", job: "Job", root: tuple[str, ...], *, demo: bool) -> list[str]:
+    from steno.cli.fresh import fresh_index
+    from steno.report.export.chosen import files_of
+    from steno.report.export.parquet import write_tables
+
+    with fresh_index(root, demo=demo) as index:
+        return write_tables(index.connection, files_of(index, files), job)
+
+
+def _write_receipt(wanted: _Asked, receipt: "Receipt", sessions: int) -> None:
+    from steno.format.encode import encode
+    from steno.report.export.put import put_file
+
+    told = {"sessions": sessions, **msgspec.to_builtins(receipt)}
+    tidy = msgspec.json.format(encode(told), indent=2) + b"\n"
+    put_file(wanted.receipt or "", [tidy], force=wanted.force)
+
+
+def _tell(
+    files: "list[Found]",
+    written: list[str],
+    wanted: _Asked,
+    receipt: "Receipt | None",
+    screen: Screen,
+) -> None:
+    """Say what was written and what was masked; to the standard error where the rest went out."""
+    if wanted.as_json and written:
+        masked = receipt.counts if receipt is not None else None
+        write_json({"sessions": len(files), "written": written, "masked": masked})
+        return
+    if written:
+        what = words.count(len(files), "session")
+        where = written[0] if len(written) == 1 else wanted.out
+        screen.lines([[f"{what} in {where}"]])
+    if receipt is None:
+        complain("nothing was masked: what is in there goes wherever the file goes")
+        return
+    counts = sorted(receipt.counts.items(), key=lambda each: -each[1])
+    said = ", ".join(f"{count:,} {name}" for name, count in counts[:_MOST])
+    more = f" and {len(counts) - _MOST} more families" if len(counts) > _MOST else ""
+    hint = "" if wanted.receipt or not counts else "--receipt FILE says where"
+    complain(f"masked: {said}{more}" if counts else "nothing had to be masked", hint)

@@ -1,0 +1,104 @@
+"""Sessions as HTML: one page that holds all it needs, or a folder with a page that lists them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from steno.report.export.files import Job
+from steno.report.export.names import name_of
+from steno.report.export.opened import open_leaving
+from steno.report.price_file import chosen_prices
+from steno.report.words import project_name
+from steno.store.found import Found
+from steno.web.export.frame import page_of
+from steno.web.export.links import FileLinks
+from steno.web.export.pages import Drawn, Style, draw
+
+__all__ = ["one_page", "pages_of", "said_of"]
+
+_INDEX: Final = "index.html"
+_COLOURED: Final = 24
+"""Sessions; of more the code has no colours, which would take longer than everything else."""
+
+
+class _Row(msgspec.Struct):
+    file: str
+    title: str
+    project: str
+    day: str
+    started: float
+    turns: int
+    steps: int
+    cost: str
+
+
+def said_of(job: Job) -> str:
+    """Return what a page says of what was masked."""
+    if job.masker is None:
+        return "Nothing was masked"
+    return "Secrets, home folders and e-mail addresses are masked"
+
+
+def one_page(found: Found, job: Job) -> bytes:
+    """Return a session as one page.
+
+    Raises:
+        Unreadable: it cannot be read.
+    """
+    leaving = open_leaving(found, job.masker)
+    style = Style(job.level, masked=said_of(job))
+    drawn = draw(leaving, "session", chosen_prices(), style)
+    return _encoded(drawn.pages[0][1])
+
+
+def pages_of(files: Sequence[Found], job: Job) -> Iterator[tuple[str, bytes]]:
+    """Yield sessions as pages for a folder, by the names of their files; last the list of them.
+
+    Raises:
+        StenoError: something cannot be read.
+    """
+    prices = chosen_prices()
+    coloured = len(files) <= _COLOURED
+    style = Style(job.level, split=True, index=_INDEX, coloured=coloured, masked=said_of(job))
+    taken: set[str] = set()
+    rows: list[_Row] = []
+    for found in files:
+        leaving = open_leaving(found, job.masker)
+        drawn = draw(leaving, name_of(leaving.session, taken), prices, style)
+        for name, text in drawn.pages:
+            yield name, _encoded(text)
+        rows.append(_row(drawn))
+        job.done(found.size)
+    yield _INDEX, _encoded(_index(rows, style))
+
+
+def _row(drawn: Drawn) -> _Row:
+    return _Row(
+        drawn.pages[0][0],
+        drawn.title,
+        drawn.project,
+        drawn.day,
+        drawn.started,
+        drawn.turns,
+        drawn.steps,
+        drawn.cost,
+    )
+
+
+def _index(rows: list[_Row], style: Style) -> str:
+    groups: dict[str, list[_Row]] = {}
+    for row in sorted(rows, key=lambda row: -row.started):
+        groups.setdefault(project_name(row.project) if row.project else "", []).append(row)
+    return page_of(
+        "export-index.html.j2",
+        FileLinks(),
+        groups=list(groups.items()),
+        total=len(rows),
+        made="Exported by steno",
+        masked=style.masked,
+    )
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
