@@ -37,7 +37,7 @@ SHIFT_TAB: Final = "\x1b[Z"
 F2: Final = "\x1bOQ"
 _SECONDS: Final = 40.0
 _CHUNK: Final = 1 << 16
-_READY: Final = "? keys"
+_READY: Final = "context "
 
 
 class _Screen(pyte.HistoryScreen):

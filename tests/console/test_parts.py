@@ -16,7 +16,7 @@ from steno.console.pastes import Pastes
 from steno.console.permission import parts_of, patch_of
 from steno.console.status import State, coloured, status_line
 from steno.console.typed import with_images
-from steno.safe.terminal import width
+from steno.safe.terminal import Line, width
 
 DOT = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -143,7 +143,8 @@ def test_a_frame_goes_out_in_one_piece() -> None:
 def test_a_question_fits_and_is_answered_by_a_key() -> None:
     async def ask() -> None:
         choices = (Choice("y", "yes, once", "once"), Choice("n", "no", "no"))
-        dialog = Dialog("Permission", [["x" * 20]] * 50, choices, framed=True)
+        body: list[Line] = [["x" * 20] for _ in range(50)]
+        dialog = Dialog("Permission", body, choices, framed=True)
         for columns in (30, 60, 120):
             lines = words(dialog.lines(columns, 12, ""))
             assert len(lines) <= 13

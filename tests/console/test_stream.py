@@ -135,10 +135,10 @@ def test_the_list_of_things_to_do_stays_in_sight_until_it_is_done() -> None:
         told.take(events.ToolEnded(call("TodoWrite", todos=todos), Outcome("ok", detail), 0, "u"))
 
     write("completed", "in_progress", "pending")
-    assert words(told.live(80, 8)) == ["  ✓ thing 0", "  ▸ thing 1", "  ◻ thing 2"]
+    assert words(told.live(80, 8)) == ["", "  ✓ thing 0", "  ▸ thing 1", "  ◻ thing 2"]
     write(*["completed"] * 3, "in_progress", *["pending"] * 20)
     lines = words(told.live(80, 8))
-    assert len(lines) == 5
+    assert len(lines) == 6
     assert lines[-1].strip() == "3 of 24 done; /todos shows all"
     write(*["completed"] * 3)
     assert told.live(80, 8) == []

@@ -143,6 +143,7 @@ def _demo_ready() -> "Ready":
     os.mkdir(folder)
     lay_out(folder)
     options = Options(cwd=folder, config=config, env=dict(os.environ))
+    options.allowed = (f"Bash({sys.executable} -m unittest:*)",)
 
     def model() -> "AbstractAsyncContextManager[Model]":
         return _scripted(script(folder))

@@ -11,7 +11,7 @@ __all__ = ["as_markdown"]
 def as_markdown(path: str, *, redacted: bool) -> tuple[str, int]:
     """Return a session as Markdown, and how many places in it were masked."""
     session = Session(load(FileSource(path)))
-    parts = [f"# Session {session.id}"]
+    parts = [f"# Session {session.id[:8]}"]
     for turn in session.turns():
         prompt = turn.prompt.text if turn.prompt is not None else ""
         quoted = "\n".join(f"> {line}" for line in prompt.strip().split("\n"))

@@ -45,6 +45,9 @@ class Face:
         talk.stream.block([line], "head")
         talk.prompt.hint = "" if self._tour else _HINT
         self.lead_on()
+        if talk.prompt.buffer.text and not self._talk.setting.steps:
+            # What could be meant was not known when it was typed.
+            talk.prompt.buffer.start_completion()
 
     def lead_on(self) -> None:
         """On a tour: say what has happened and put the next thing to say into the prompt."""

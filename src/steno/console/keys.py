@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.filters import Condition, has_focus, vi_insert_mode, vi_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.bindings.named_commands import get_by_name
@@ -104,12 +105,16 @@ class _Typing(_Part):
     def complete(self, event: KeyPressEvent) -> None:
         buffer = self.prompt.buffer
         state = buffer.complete_state
-        if state is None:
-            buffer.start_completion(select_first=True)
-        elif len(state.completions) == 1:
-            buffer.apply_completion(state.completions[0])
-        else:
+        if state is not None and state.complete_index is not None:
             get_by_name("menu-complete").call(event)
+            return
+        # The menu may be behind what was typed.
+        asked = CompleteEvent(completion_requested=True)
+        found = list(self.prompt.completer.get_completions(buffer.document, asked))
+        if len(found) == 1:
+            buffer.apply_completion(found[0])
+        elif found:
+            buffer.start_completion(select_first=True)
 
     def take_back(self, event: KeyPressEvent) -> None:
         text = self.prompt.wishes.take_back()
@@ -154,6 +159,7 @@ class _Wishing(_Part):
         prompt = self.prompt
         if prompt.dialog is not None:
             prompt.dialog.reply(None)
+            prompt.settle()
         elif prompt.buffer.text:
             prompt.buffer.reset()
             prompt.pastes.forget()
@@ -209,9 +215,11 @@ class _Answering(_Part):
 
     def choose(self, _event: KeyPressEvent) -> None:
         self.dialog.choose(self.prompt.words.text)
+        self.prompt.settle()
 
     def say(self, _event: KeyPressEvent) -> None:
         self.dialog.say(self.prompt.words.text)
+        self.prompt.settle()
 
     def move(self, by: int) -> Callable[[KeyPressEvent], None]:
         return lambda _event: self.dialog.move(by, self.prompt.words.text)
@@ -223,6 +231,7 @@ class _Answering(_Part):
             self.prompt.focus()
         else:
             dialog.reply(None)
+            self.prompt.settle()
 
     def tick(self, _event: KeyPressEvent) -> None:
         if self.dialog.many:
@@ -232,3 +241,4 @@ class _Answering(_Part):
         # Any other letter is swallowed: it was not meant for a prompt that nobody looks at.
         if event.data in _ANSWERS:
             self.dialog.key(event.data)
+            self.prompt.settle()

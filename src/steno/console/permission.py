@@ -159,10 +159,7 @@ class Consents:
                 return None
             rule = reply.value
         body: list[Line] = [["  ", (rule, "bold")]]
-        places = [
-            Choice(key, label, place, settings_file(place, self._cwd(), self._env))
-            for key, place, label in _PLACES
-        ]
+        places = [Choice(key, label, place, self._file(place)) for key, place, label in _PLACES]
         reply = await self._prompt.ask(
             Dialog("Allow this from now on, and where is it kept?", body, places)
         )
@@ -170,6 +167,12 @@ class Consents:
             return None
         place = cast("Where", reply.value)
         return Permission(granted=True, rules=(rule,), place=place)
+
+    def _file(self, place: Where) -> str:
+        """Return where a rule is kept, as short as it can be said."""
+        path = settings_file(place, self._cwd(), self._env)
+        inside = os.path.relpath(path, os.path.realpath(self._cwd()))
+        return path if inside.startswith(os.pardir) else inside
 
     async def _refuse(self) -> Permission | None:
         dialog = Dialog("No. What should it do instead?", (), (), words="enter alone: just no")

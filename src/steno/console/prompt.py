@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MARK", "Prompt", "Wishes"]
 
-MARK: Final = "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} "
+MARK: Final = "› "
 """What stands before what the user types."""
 _MENU: Final = 8
 _TALLEST: Final = 12
@@ -143,6 +143,13 @@ class Prompt:
                 self.armed = True
                 self.focus()
                 self.screen.refresh()
+
+    def settle(self) -> None:
+        """Let keys go back to the prompt as soon as a question is answered."""
+        if self.dialog is not None and self.dialog.answer.done():
+            self.dialog = None
+            self.armed = True
+            self.focus()
 
     def focus(self) -> None:
         """Let keys go where they are wanted: to the question or to the prompt."""

@@ -55,7 +55,7 @@ class Screen:
 
     def print(self, lines: Iterable[Sequence[Bit]]) -> None:
         """Print finished lines above the region, in order, once and for all."""
-        self._waiting += [self.paint.line(trimmed(line)) for line in lines]
+        self._waiting += [self.paint.line(map(_lasting, trimmed(line))) for line in lines]
         self.refresh()
 
     def refresh(self) -> None:
@@ -101,6 +101,8 @@ class Screen:
             yield
             return
         async with in_terminal():
+            self._write_waiting()
+            self.output.flush()
             yield
 
     def _make_way(self, app: "Application[Any]") -> None:
@@ -121,6 +123,11 @@ class Screen:
         waiting, self._waiting = self._waiting, []
         if waiting:
             self.output.write_raw("\r\n".join(waiting) + "\r\n")
+
+
+def _lasting(bit: Bit) -> Bit:
+    """Return words without the style that only what can be chosen has."""
+    return bit if isinstance(bit, str) else (bit[0], bit[1].replace("reverse", ""))
 
 
 def trimmed(line: Sequence[Bit]) -> Line:

@@ -6,6 +6,7 @@ gets the facts as JSON, and its first line is shown.
 
 import asyncio
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -67,7 +68,9 @@ class State(msgspec.Struct, kw_only=True):
 
 def status_line(state: State, columns: int, moment: float, *, unicode: bool = True) -> Line:
     """Return the line; where there is little room the less important goes first."""
-    parts: list[tuple[int, Line]] = [(0, [(words.model_name(state.model) or "starting", "bold")])]
+    if not state.model:
+        return [(" starting", "dim")]
+    parts: list[tuple[int, Line]] = [(0, [(words.model_name(state.model), "bold")])]
     if state.seconds is not None:
         doing = "waiting for you" if state.waiting else "working"
         mark = "●" if state.waiting else spinner(moment, unicode=unicode)
@@ -110,12 +113,14 @@ class StatusCommand:
         self._cwd = cwd
         self._env = env
         self._task: asyncio.Task[None] | None = None
+        self._next: dict[str, Any] | None = None
         self.line: Line = []
 
-    def ask(self, facts: dict[str, Any], done: Any) -> None:
-        """Have it run, and `done` called when its line is there."""
+    def ask(self, facts: dict[str, Any], done: Callable[[], None]) -> None:
+        """Have it run, and `done` called when its line is there; once more if it runs just now."""
+        self._next = facts
         if self._task is None or self._task.done():
-            self._task = asyncio.ensure_future(self._run(facts, done))
+            self._task = asyncio.ensure_future(self._keep_up(done))
 
     async def close(self) -> None:
         """End it if it still runs."""
@@ -123,7 +128,13 @@ class StatusCommand:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _run(self, facts: dict[str, Any], done: Any) -> None:
+    async def _keep_up(self, done: Callable[[], None]) -> None:
+        while self._next is not None:
+            facts, self._next = self._next, None
+            await self._run(facts)
+            done()
+
+    async def _run(self, facts: dict[str, Any]) -> None:
         try:
             process = await asyncio.create_subprocess_shell(
                 self._command,
@@ -144,7 +155,6 @@ class StatusCommand:
                 process.kill()
                 await process.wait()
         self.line = coloured(out.decode("utf-8", "replace").split("\n")[0])
-        done()
 
 
 def coloured(text: str) -> Line:

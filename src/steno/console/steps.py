@@ -147,10 +147,18 @@ def body_lines(
     """Yield what is worth opening in a step: a diff, the end of what failed."""
     if str(call.get("name")) in _CHANGES and step.state == "ok":
         detail = as_object(outcome.detail) or {}
-        hunks = as_list(detail.get("structuredPatch")) or []
+        hunks = as_list(detail.get("structuredPatch")) or _made(call, detail)
         yield from diff_lines(hunks, columns, most=None if whole else _DIFF)
     elif step.state == "failed" or (whole and step.state == "ok"):
         yield from _output(_text(outcome.content), columns, whole=whole)
+
+
+def _made(call: dict[str, Any], detail: dict[str, Any]) -> list[Any]:
+    """Return a file that is new as a patch: everything in it was added."""
+    if detail.get("type") != "create":
+        return []
+    text = str((as_object(call.get("input")) or {}).get("content", ""))
+    return [{"newStart": 1, "lines": [f"+{line}" for line in text.rstrip("\n").split("\n")]}]
 
 
 def diff_lines(hunks: Sequence[Any], columns: int, most: int | None = _DIFF) -> Iterator[Line]:

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from steno.agent import events
 from steno.agent.events import Event
 from steno.console.growing import Growing
@@ -103,6 +105,14 @@ class Stream:
     def prose(self, text: str) -> None:
         """Print Markdown that is whole."""
         self.block(self._rendered(text), "prose")
+
+    def anew(self) -> None:
+        """Another session begins: what was counted so far was not its own."""
+        self._usage, self._cost = {}, 0
+        self._working.clear()
+        self._agents.clear()
+        self.todos = []
+        self.began = 0.0
 
     def begin(self) -> None:
         """A turn begins."""
@@ -209,7 +219,10 @@ class Stream:
 
     def _ended_step(self, event: events.ToolEnded) -> None:
         name = str(event.call.get("id"))
-        self._working.pop(name, None)
+        working = self._working.pop(name, None)
+        if working is not None:
+            # What was really done: the user may have asked for something else.
+            event = msgspec.structs.replace(event, call=working.call)
         self._steps += 1
         refused = name in self._refused
         self._refused.discard(name)
@@ -295,7 +308,9 @@ class Stream:
         for name, agent in self._agents.items():
             if name not in self._working:
                 below.append(agent.line(columns, moment, unicode=self._screen.paint.unicode))
-        below += self.todo_lines(columns, _TODOS)
+        todos = self.todo_lines(columns, _TODOS)
+        apart: list[Line] = [[]] if todos and not below and self._text is None else []
+        below += [*apart, *todos]
         below = below[: max(rows - 1, 1)]
         room = min(rows - len(below), _TAIL)
         above: list[Line] = []

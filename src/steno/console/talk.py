@@ -167,7 +167,7 @@ class Talk:
         around.notify = lambda said: self._ended_beside(said, told)
         self.started = started
         self.turns = 0
-        self.stream.todos = []
+        self.stream.anew()
         self.face.own_status(started)
         if going_on and tell:
             self.stream.block(list(self.setting.tell(path, _TOLD, self.screen.width)), "told")

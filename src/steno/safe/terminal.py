@@ -79,7 +79,7 @@ _TWINS: Final = str.maketrans(
         "┌": ".",
         "┐": ".",
         "┘": "'",
-        "\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}": ">",
+        "›": ">",
         "░": ".",
         "┊": ":",
         "╌": "-",
