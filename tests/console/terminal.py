@@ -37,6 +37,7 @@ SHIFT_TAB: Final = "\x1b[Z"
 F2: Final = "\x1bOQ"
 _SECONDS: Final = 40.0
 _CHUNK: Final = 1 << 16
+_TRAITS: Final = ("bold", "italics", "reverse", "blink")
 _READY: Final = "context "
 
 
@@ -45,6 +46,10 @@ class _Screen(pyte.HistoryScreen):
 
     def set_title(self, param: str) -> None:
         self.title = param
+
+    def select_graphic_rendition(self, *attrs: int, **more: Any) -> None:
+        # It knows no dim letters; nothing blinks here, so these stand for them.
+        super().select_graphic_rendition(*(5 if each == 2 else each for each in attrs), **more)
 
     def report_device_status(self, mode: int) -> None:
         raise AssertionError(f"the console asked the terminal for {mode}")
@@ -161,6 +166,20 @@ class Terminal:
             for line in self._screen.history.top
         ]
         return "\n".join([*above, self.text])
+
+    def cells(self) -> list[list[tuple[str, str, tuple[str, ...]]]]:
+        """Return what is on the screen, letter by letter: (letter, colour, traits)."""
+        rows: list[list[tuple[str, str, tuple[str, ...]]]] = []
+        for number in range(len(self.text.split("\n"))):
+            row = self._screen.buffer[number]
+            cells = [row[at] for at in range(self._screen.columns)]
+            rows.append(
+                [
+                    (each.data, str(each.fg), tuple(n for n in _TRAITS if getattr(each, n)))
+                    for each in cells
+                ]
+            )
+        return rows
 
     def sees(self, *words: str) -> None:
         """Wait until all of this is on the screen."""

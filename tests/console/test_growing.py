@@ -84,6 +84,17 @@ def test_what_is_shown_live_stays_small_however_long_the_code() -> None:
     assert given_out > 280
 
 
+def test_a_long_list_is_given_out_item_by_item() -> None:
+    growing = Growing(render)
+    given_out: list[Line] = []
+    for number in range(200):
+        growing.grow(f"- thing {number}\n")
+        given_out += growing.settled(5)
+        assert len(growing.tail(100)) <= 2
+    lines = words([*given_out, *growing.finished()])
+    assert [line.strip() for line in lines] == [f"• thing {number}" for number in range(200)]
+
+
 def test_a_table_is_given_out_only_when_it_is_whole() -> None:
     growing = Growing(render)
     growing.grow("| a | b |\n|---|---|\n" + "| 1 | 2 |\n" * 30)

@@ -2,9 +2,11 @@
 
 import asyncio
 import base64
+import io
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.data_structures import Size
 from tests.console.paper import words
 
 from steno.console.complete import fuzzy
@@ -116,28 +118,24 @@ def test_a_command_is_read_in_parts() -> None:
 
 
 def test_a_frame_goes_out_in_one_piece() -> None:
-    class Sink:
+    written: list[str] = []
+
+    class Sink(io.StringIO):
         encoding = "utf-8"
 
-        def __init__(self) -> None:
-            self.written: list[str] = []
+        def write(self, data: str, /) -> int:
+            written.append(data)
+            return len(data)
 
-        def write(self, data: str) -> None:
-            self.written.append(data)
-
-        def flush(self) -> None:
-            pass
-
-    sink = Sink()
-    frames = Frames(sink, lambda: None)  # pyright: ignore[reportArgumentType]
+    frames = Frames(Sink(), lambda: Size(rows=24, columns=80))
     frames.held = True
     frames.write_raw("one")
     frames.flush()
-    assert sink.written == []
+    assert written == []
     frames.held = False
     frames.write_raw("two")
     frames.flush()
-    assert sink.written == ["\x1b[?2026honetwo\x1b[?2026l"]
+    assert written == ["\x1b[?2026honetwo\x1b[?2026l"]
 
 
 def test_a_question_fits_and_is_answered_by_a_key() -> None:

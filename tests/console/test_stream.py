@@ -46,11 +46,12 @@ def test_a_step_is_one_line_that_turns_and_then_stands() -> None:
     run = call("Bash", command="make test")
     told.take(events.ToolStarted(run))
     clock.now += 42
-    (line,) = words(told.live(80, 8))
+    empty, line = words(told.live(80, 8))
+    assert empty == ""
     assert line.startswith("  ⠋ Bash     make test") or "Bash     make test" in line
     assert line.endswith("0:42")
     told.take(events.ToolGrew("c1", "\x1b[32mone\x1b[0m\ntwo \x1b[2J"))
-    assert "two ␛[2J" in words(told.live(80, 8))[0]
+    assert "two ␛[2J" in words(told.live(80, 8))[1]
     told.take(
         events.ToolEnded(
             run, Outcome("== 31 passed in 4s ==", {"stdout": "== 31 passed in 4s =="}), 42.0, "u1"
@@ -103,7 +104,7 @@ def test_sub_agents_are_lines_of_their_own() -> None:
     told.take(events.ToolStarted(task))
     inner = call("Read", "i1", file_path="/home/ada/tide/a.py")
     told.take(events.Within("c1", events.ToolStarted(inner)))
-    lines = words(told.live(80, 8))
+    lines = words(told.live(80, 8))[1:]
     assert "reader   check the charts" in lines[0]
     assert lines[1] == "    └ Read /home/ada/tide/a.py"
     told.take(events.Within("c1", events.ToolEnded(inner, Outcome("x"), 0.1, "u")))
@@ -120,7 +121,7 @@ def test_a_sub_agent_in_the_background_is_told_when_it_ends() -> None:
     told.take(events.Within("c1", events.Asked("m", 1)))
     told.take(events.ToolEnded(task, Outcome("launched", {"isAsync": True}), 0.0, "u"))
     assert output.text == ""
-    assert "reader   look" in words(told.live(80, 8))[0]
+    assert "reader   look" in words(told.live(80, 8))[1]
     told.take(events.Within("c1", events.Ended("done", "x", 1, 1.0, {}, 0)))
     assert "reader   look  0 steps" in output.text
     assert told.live(80, 8) == []
@@ -135,10 +136,10 @@ def test_the_list_of_things_to_do_stays_in_sight_until_it_is_done() -> None:
         told.take(events.ToolEnded(call("TodoWrite", todos=todos), Outcome("ok", detail), 0, "u"))
 
     write("completed", "in_progress", "pending")
-    assert words(told.live(80, 8)) == ["", "  ✓ thing 0", "  ▸ thing 1", "  ◻ thing 2"]
+    assert words(told.live(80, 8)) == ["  ✓ thing 0", "  ▸ thing 1", "  ◻ thing 2"]
     write(*["completed"] * 3, "in_progress", *["pending"] * 20)
     lines = words(told.live(80, 8))
-    assert len(lines) == 6
+    assert len(lines) == 5
     assert lines[-1].strip() == "3 of 24 done; /todos shows all"
     write(*["completed"] * 3)
     assert told.live(80, 8) == []

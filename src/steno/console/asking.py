@@ -70,9 +70,7 @@ class Asking:
         plan = what.get("plan")
         # A plan is as long as it is: it is printed, and only the question stays below.
         self._stream.prose(str(plan) if plan else "*The plan is empty.*")
-        dialog = Dialog(
-            "Go on with this plan?", (), _PLAN, words="tab: say what should be different"
-        )
+        dialog = Dialog("Go on with this plan?", (), _PLAN, words="say what should be different")
         reply = await self._prompt.ask(dialog)
         if reply is None:
             self.stop()

@@ -164,6 +164,8 @@ class Dialog:
             line += [(f" {each.key} ", "reverse"), " ", (label, "bold" if here else ""), "   "]
             used += room
         yield line
+        if self.words:
+            yield [(cut(f"tab: {self.words}; esc stops", columns), "dim")]
 
     def _rows(self, columns: int) -> Iterator[Line]:
         """Yield the answers below each other, with what they mean."""

@@ -72,7 +72,8 @@ class Face:
             lines.append([("  ┊ ", "blue"), ("queued  ", "dim"), said])
         if len(talk.waiting) > _QUEUED:
             lines.append([("  ┊ ", "blue"), (f"and {len(talk.waiting) - _QUEUED} more", "dim")])
-        return lines
+        # The prompt stands apart from what is above it.
+        return [*lines, []] if lines else []
 
     def status(self, columns: int) -> Line:
         """Return the last line."""

@@ -36,10 +36,12 @@ class Growing:
     def settled(self, room: int) -> list[Line]:
         """Return the lines that are settled by now and were not given out before."""
         given: list[Line] = []
-        cut, kind = _last_block(self._tail)
+        cut, kind, goes_on = _last_block(self._tail)
         if cut:
             given += self._give(self._tail[:cut])
             self._tail = self._tail[cut:]
+            # The items of a list stand together.
+            self._began = not goes_on
         if kind == "fence":
             given += self._code(room)
         elif kind != "table_open":
@@ -107,16 +109,20 @@ def _is_closed(opening: str, lines: list[str]) -> bool:
     )
 
 
-def _last_block(text: str) -> tuple[int, str]:
-    """Return where the last block of a text begins, and of which kind it is."""
+def _last_block(text: str) -> tuple[int, str, bool]:
+    """Return where the last block of a text begins, its kind, and whether it is part of a list."""
     if "\n" not in text:
-        return 0, "fence" if _FENCE.match(text) else ""
-    blocks = [token for token in parser().parse(text) if token.level == 0 and token.map]
+        return 0, "fence" if _FENCE.match(text) else "", False
+    tokens = [token for token in parser().parse(text) if token.map and token.level <= 1]
+    blocks = [token for token in tokens if token.level == 0]
     if not blocks:
-        return 0, ""
+        return 0, "", False
     last = blocks[-1]
-    start = last.map[0] if last.map else 0
+    start = first = last.map[0] if last.map else 0
+    if last.type in ("bullet_list_open", "ordered_list_open"):
+        items = [token.map[0] for token in tokens if token.type == "list_item_open" and token.map]
+        start = max(items, default=first)
     at = 0
     for _ in range(start):
         at = text.index("\n", at) + 1
-    return at, last.type
+    return at, last.type, start > first

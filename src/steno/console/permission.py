@@ -12,7 +12,7 @@ from steno.console.steps import diff_lines, verb_of
 from steno.format.values import as_list, as_object
 from steno.guard.decision import Decision
 from steno.guard.words import HOLE
-from steno.safe.terminal import Line, one_line, wrap
+from steno.safe.terminal import Line, one_line, width, wrap
 from steno.tools.patch import structured_patch
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Consents:
         while True:
             body = list(self._body(call, decision))
             reply = await self._prompt.ask(
-                Dialog("Permission", body, _choices(call, decision), words=_WORDS, framed=True)
+                Dialog("Permission", body, _choices(call, decision), words=_WORDS, framed=True),
             )
             if reply is None:
                 self.stop()
@@ -122,9 +122,15 @@ class Consents:
             guard = self._guard() if literal else None
             said = guard.judge("Bash", {"command": text}, cwd=self._cwd()) if guard else None
             fine = said is not None and said.verdict == "allow"
-            why = one_line(said.reason if said is not None else "its words are not known yet", 40)
+            shown = one_line(text, max(columns * 3 // 5, 12))
+            why = said.reason if said is not None else "its words are not known yet"
             mark = ("✓ ", "green") if fine else ("! ", "yellow")
-            yield ["  ", mark, one_line(text, max(columns - 48, 12)), (f"  {why}", "dim")]
+            yield [
+                "  ",
+                mark,
+                shown,
+                (f"  {one_line(why, max(columns - width(shown) - 6, 8))}", "dim"),
+            ]
 
     def _explain(self, call: dict[str, Any], decision: Decision, *, whole_diff: bool) -> None:
         """Print what does not fit into the question."""

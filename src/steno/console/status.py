@@ -29,6 +29,7 @@ MODES: Final = {
 _MICRO: Final = 1_000_000
 _BAR: Final = 10
 _FULL: Final = 80
+_ROOMY: Final = 90
 _SECONDS: Final = 5.0
 _SGR: Final = re.compile(r"\x1b\[([0-9;]*)m")
 _CODES: Final = {
@@ -80,9 +81,10 @@ def status_line(state: State, columns: int, moment: float, *, unicode: bool = Tr
     if state.window:
         share = min(round(100 * state.context / state.window), 100)
         style = "yellow" if share >= _FULL else ""
-        parts.append((2, [(f"context {share}%", style)]))
         full = round(share * _BAR / 100)
-        parts.append((7, [("█" * full, "blue"), ("░" * (_BAR - full), "dim")]))
+        bar: Line = [(" " + "█" * full, "blue"), ("░" * (_BAR - full), "dim")]
+        roomy = columns > _ROOMY
+        parts.append((2, [(f"context {share}%", style), *(bar if roomy else ())]))
     parts.append((3, [f"${state.cost / _MICRO:.2f}"]))
     if state.branch:
         parts.append((6, [(cut(clean(state.branch), 24), "dim")]))

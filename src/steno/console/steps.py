@@ -117,7 +117,7 @@ def _said(step: Told, room: int, project: str) -> tuple[Line, int]:
         used = width(folder) + width(name)
     else:
         about = one_line(step.subject, left)
-        line.append(about)
+        line.append((about, "dim" if step.verb == "Thought" else ""))
         used = width(about)
     if outcome:
         style = {"failed": "red", "denied": "yellow"}.get(step.state, "dim")

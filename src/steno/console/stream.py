@@ -179,7 +179,9 @@ class Stream:
             if self._text is None:
                 self._text = Growing(self._rendered)
             self._text.grow(event.text)
-            self.flow()
+            # Nothing settles within a line.
+            if "\n" in event.text:
+                self.flow()
 
     def flow(self) -> None:
         """Print what of the answer will not change any more."""
@@ -308,9 +310,9 @@ class Stream:
         for name, agent in self._agents.items():
             if name not in self._working:
                 below.append(agent.line(columns, moment, unicode=self._screen.paint.unicode))
-        todos = self.todo_lines(columns, _TODOS)
-        apart: list[Line] = [[]] if todos and not below and self._text is None else []
-        below += [*apart, *todos]
+        below += self.todo_lines(columns, _TODOS)
+        if below and self._text is None and self._last != "steps":
+            below.insert(0, [])
         below = below[: max(rows - 1, 1)]
         room = min(rows - len(below), _TAIL)
         above: list[Line] = []

@@ -203,7 +203,8 @@ async def _transcript(talk: "Talk", arguments: str) -> None:
     if not path:
         talk.stream.note("there is nothing to show yet", "dim")
         return
-    await run_program(talk, own("show", path, "--thinking", "--all"))
+    plain = () if talk.screen.paint.colour else ("--color", "never")
+    await run_program(talk, own("show", path, "--thinking", "--all", *plain))
 
 
 COMMANDS: Final = (
