@@ -54,6 +54,8 @@ class Stream:
         self._project = project
         self._clock = clock
         self._text: Growing | None = None
+        self._broken = False
+        """Whether the last piece of an answer had the end of a line in it."""
         self._thought = ""
         self._thinking_since = 0.0
         self._working: dict[str, Working] = {}
@@ -179,8 +181,9 @@ class Stream:
             if self._text is None:
                 self._text = Growing(self._rendered)
             self._text.grow(event.text)
-            # Nothing settles within a line.
-            if "\n" in event.text:
+            # Within a line nothing settles; what is above it does with its first word.
+            broken, self._broken = self._broken, "\n" in event.text
+            if broken or self._broken:
                 self.flow()
 
     def flow(self) -> None:
