@@ -1,7 +1,10 @@
 """Every command of the console, in a real terminal."""
 
+import base64
 import json
+import re
 from collections.abc import Callable
+from http.client import HTTPConnection
 from pathlib import Path
 
 from tests.console.terminal import ENTER, ESC, F2, Terminal
@@ -73,6 +76,9 @@ def test_commands_that_change_something(terminal: Make) -> None:
     console.say("hello")
     console.told("Good day")
     console.idle()
+    console.say("/copy")
+    console.told("is in the clipboard")
+    assert base64.b64encode(f"Good day, {key}.".encode()) in console.raw
     console.say("/export")
     console.told("written to")
     (made,) = console.project.glob("session-*.md")
@@ -119,13 +125,20 @@ def test_commands_that_go_another_way(terminal: Make) -> None:
     assert b"\x1b[1m" not in console.raw[at:]
     console.say("/clear")
     console.told("a new session; /resume")
+    console.sees("plans only")
     console.send(F2)
-    console.told("say something first")
-    console.say("hello")
-    console.waits(lambda: len(console.server.requests) == 2)
-    console.idle()
-    console.say("/explorer")
     console.told("this session, live: http://127.0.0.1:")
+    console.idle()
+    shown = re.search(r"http://127.0.0.1:(\d+)(/enter\S+)\s?(\S*)", console.everything)
+    assert shown is not None
+    name = console.files[-1].stem
+    assert (shown[2] + shown[3]).endswith(f"&to=/s/{name}")
+    line = HTTPConnection("127.0.0.1", int(shown[1]), timeout=30)
+    line.request("GET", shown[2] + shown[3])
+    assert name in line.getresponse().read().decode()
+    line.close()
+    console.say("/explorer")
+    console.waits(lambda: console.everything.count("this session, live:") == 2)
     console.say("/exit")
     assert console.ends() == 0
     console.proves()

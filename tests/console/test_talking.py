@@ -225,3 +225,5 @@ def test_the_demonstration_leads_through(terminal: Make) -> None:
     console.told("Say what you want done", "/rewind", "!command")
     console.send("\x04\x04")
     assert console.ends() == 0
+    console.told("the same in a folder of yours")
+    assert "--resume" not in console.text

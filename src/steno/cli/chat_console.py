@@ -61,14 +61,10 @@ def open_console(asked: "Asked") -> int:
         return talk
 
     talk = asyncio.run(together())
-    screen.print(_farewell(talk.left_at))
+    if talk.left_at:
+        said = setting.farewell.format(session=talk.left_at[:8])
+        screen.print([[], [(said, "dim")]])
     return 0
-
-
-def _farewell(session: str) -> list[Line]:
-    if not session:
-        return []
-    return [[], [(f"steno chat --resume {session[:8]}   goes on here", "dim")]]
 
 
 def _setting(asked: "Asked") -> "Setting":
@@ -126,7 +122,8 @@ def _told(path: str, turns: int, columns: int) -> Iterator[Line]:
 def _demo() -> "Setting":
     from steno.console.setting import Setting
 
-    return Setting(prepare=_demo_ready, tell=_told, steps=_TOUR)
+    farewell = "steno chat   the same in a folder of yours, with ANTHROPIC_API_KEY set"
+    return Setting(prepare=_demo_ready, tell=_told, steps=_TOUR, farewell=farewell)
 
 
 def _demo_ready() -> "Ready":

@@ -55,7 +55,8 @@ async def open_explorer(talk: "Talk") -> None:
         talk.stream.note("the explorer did not start; `steno explore` says why", "red")
         return
     address = f"{running}&to=/s/{session}"
-    talk.stream.note(f"this session, live: {address}", "dim")
+    # Not broken into lines of our own: a terminal opens what it has wrapped itself.
+    talk.stream.block([[("  · this session, live: ", "dim"), address]], "note")
     talk.kept.pop(_EXPLORER, None)
     await asyncio.to_thread(_browse, address)
 

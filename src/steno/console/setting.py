@@ -39,4 +39,5 @@ class Setting(msgspec.Struct, kw_only=True):
     """What is said first."""
     steps: tuple[tuple[str, str], ...] = ()
     """A guided tour: what to say, and what it will show; nothing but for a demonstration."""
-    vi: bool = False
+    farewell: str = "steno chat --resume {session}   goes on here"
+    """What is said at the end; `{session}` is the session that was worked in."""

@@ -2,15 +2,14 @@
 
 import asyncio
 import os
-import signal
 import time
-from collections.abc import Awaitable, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Final
 
 from steno.console.face import Face
 from steno.console.history import Typed
 from steno.console.prompt import Prompt
+from steno.console.signals import heeding_signals
 from steno.errors import StenoError
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ _TICK: Final = 0.25
 _LONG: Final = 10.0
 _TOLD: Final = 3
 _MODES: Final = ("default", "acceptEdits", "plan")
-_SIGNALS: Final = ("SIGHUP", "SIGTERM")
 _AGAIN: Final = "once more to leave"
 
 
@@ -42,7 +40,7 @@ class Talk:
     def __init__(self, screen: "Screen", setting: "Setting") -> None:
         self.screen = screen
         self.setting = setting
-        self.prompt = Prompt(screen, self, history=Typed(), vi=setting.vi)
+        self.prompt = Prompt(screen, self, history=Typed())
         self.face = Face(self)
         self.waiting: list[str] = []
         """What was said and is yet to be taken up."""
@@ -58,6 +56,7 @@ class Talk:
         self._model: Model
         self._woken = asyncio.Event()
         self._leaving = False
+        self._carried: tuple[str, tuple[str, ...]] = ("", ())
         self._doing: asyncio.Task[Any] | None = None
         self._beside: set[asyncio.Task[Any]] = set()
         # What commands keep from one time to the next, and what they started beside the console.
@@ -71,7 +70,7 @@ class Talk:
         app = self.prompt.app
         drawing = asyncio.ensure_future(app.run_async(handle_sigint=False))
         working = asyncio.ensure_future(self._work())
-        with self._signals():
+        with heeding_signals(self.leave):
             try:
                 await asyncio.wait({drawing, working}, return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -81,6 +80,7 @@ class Talk:
                 working.cancel()
                 ended = (await asyncio.gather(working, return_exceptions=True))[0]
                 await self._leave()
+                self.screen.output.clear_title()
                 if not drawing.done() and app.is_running:
                     app.exit()
                 await asyncio.gather(drawing, return_exceptions=True)
@@ -165,12 +165,20 @@ class Talk:
         around = started.agent.caller.around
         told = around.notify
         around.notify = lambda said: self._ended_beside(said, told)
+        mode, rules = self._carried
+        if mode:
+            around.kept["mode"] = mode
+        if not tell:
+            # It is the same work, taken up elsewhere.
+            started.granted.rules = rules
         self.started = started
         self.turns = 0
         self.stream.anew()
         self.face.own_status(started)
         if going_on and tell:
-            self.stream.block(list(self.setting.tell(path, _TOLD, self.screen.width)), "told")
+            width = self.screen.width
+            told_of = await asyncio.to_thread(lambda: list(self.setting.tell(path, _TOLD, width)))
+            self.stream.block(told_of, "told")
         await started.open()
         self.changed()
 
@@ -180,6 +188,7 @@ class Talk:
         if started is not None:
             recorder = started.agent.talk.recorder
             self.left_at = recorder.session_id if _is_there(recorder.path) else self.left_at
+            self._carried = (started.mode(), started.granted.rules)
             await started.close(reason)
 
     async def _leave(self) -> None:
@@ -190,21 +199,6 @@ class Talk:
             if process.returncode is None:
                 process.terminate()
                 await process.wait()
-
-    @contextmanager
-    def _signals(self) -> Generator[None]:
-        """Leave as one should when the terminal goes away or somebody ends the program."""
-        loop = asyncio.get_running_loop()
-        numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
-        for number in numbers:
-            with suppress(NotImplementedError, ValueError, RuntimeError):
-                loop.add_signal_handler(number, self.leave)
-        try:
-            yield
-        finally:
-            for number in numbers:
-                with suppress(NotImplementedError, ValueError, RuntimeError):
-                    loop.remove_signal_handler(number)
 
     def leave(self) -> None:
         """End everything."""

@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+from base64 import b64encode
 from typing import TYPE_CHECKING, Final
 
+from steno.agent.sizes import text_of
 from steno.console.commands import Command
 from steno.console.dialog import Choice, Dialog
 from steno.console.exporting import as_markdown
@@ -196,6 +198,25 @@ async def _write(talk: "Talk", name: str, *, redacted: bool) -> None:
     talk.stream.note(f"written to {path}{said}", "dim")
 
 
+async def _copy(talk: "Talk", arguments: str) -> None:
+    """Put the last answer into the clipboard, as it was written; the terminal does it (OSC 52)."""
+    del arguments
+    started = talk.started
+    answers = [
+        text_of(each["content"])
+        for each in (started.agent.talk.messages() if started is not None else ())
+        if each["role"] == "assistant" and text_of(each["content"]).strip()
+    ]
+    if not answers:
+        talk.stream.note("there is no answer yet", "dim")
+        return
+    talk.screen.send(f"\x1b]52;c;{b64encode(answers[-1].encode()).decode()}\a")
+    size = words.count(len(answers[-1]), "letter")
+    talk.stream.note(
+        f"the last answer, {size}, is in the clipboard if your terminal lets it", "dim"
+    )
+
+
 async def _transcript(talk: "Talk", arguments: str) -> None:
     """Show everything that was said and done, in the pager."""
     del arguments
@@ -230,6 +251,7 @@ COMMANDS: Final = (
     Command(
         name="share", help="the same, with secrets masked", takes="[FILE]", run=_share, anytime=True
     ),
+    Command(name="copy", help="the last answer into the clipboard", run=_copy, anytime=True),
     Command(
         name="transcript",
         help="everything that was said and done (ctrl-o)",
