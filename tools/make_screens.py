@@ -29,7 +29,7 @@ SCREENS: Final = {
 COLUMNS: Final = 96
 _FONT_FACES: Final = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 _FACES: Final = "ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, monospace"
-_THEME: Final = TerminalTheme(
+THEME: Final = TerminalTheme(
     (0x11, 0x14, 0x13),
     (0xE0, 0xE4, 0xE1),
     [
@@ -56,8 +56,12 @@ def draw(name: str, command: str) -> str:
     console.print(Text.assemble(("$ ", "dim"), (command, "bold")))
     console.print()
     console.print(Text.from_ansi(written.rstrip("\n")), soft_wrap=True)
-    picture = console.export_svg(title="", theme=_THEME, unique_id=f"steno-{name}")
-    # The reader's own monospaced face: a picture that loads nothing from anywhere.
+    picture = console.export_svg(title="", theme=THEME, unique_id=f"steno-{name}")
+    return own_faces(picture)
+
+
+def own_faces(picture: str) -> str:
+    """Return a picture in the reader's own monospaced face: it loads nothing from anywhere."""
     return _FONT_FACES.sub("", picture).replace("Fira Code, monospace", _FACES)
 
 

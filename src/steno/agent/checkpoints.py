@@ -168,6 +168,25 @@ class Checkpoints:
             raise NotFound(f"no files are kept of prompt {prompt!r}")
         return [self._restoring.planned(path, number) for path in sorted(self._history.files)]
 
+    def content(self, prompt: str, path: str) -> bytes | None:
+        """Return what a known file held when a prompt was sent; None where there was none.
+
+        Raises:
+            NotFound: nothing is known of that prompt or file.
+            Unreadable: its backup is lost.
+        """
+        number = self._history.moments.get(prompt)
+        if number is None or path not in self._history.files:
+            raise NotFound(f"no files are kept of prompt {prompt!r}")
+        backup = self._history.at(path, number)
+        if backup.name is None:
+            return None
+        try:
+            with open(os.path.join(self._backups.folder, backup.name), "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise Unreadable(f"the backup of {path} cannot be read") from error
+
     def restore(self, prompt: str, *, force: bool = False) -> Restored:
         """Take all files back to what they were when a prompt was sent.
 

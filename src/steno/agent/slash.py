@@ -103,6 +103,12 @@ class Slash:
         named |= {name for name, skill in self._skills.items() if skill.user_may_call}
         return [*sorted(named), *sorted({*self._own, "cost", CLEAR})]
 
+    @property
+    def offers(self) -> list[tuple[str, str]]:
+        """The commands and skills that can be called, with a word on each."""
+        known: list[Command | Skill] = [*self._commands, *self._skills.values()]
+        return sorted((each.name, each.description) for each in known if each.user_may_call)
+
     async def hear(self, prompt: str | list[Block]) -> Ended:
         """Take a prompt to its answer, whatever it calls."""
         call = told(prompt)

@@ -147,6 +147,7 @@ class _Making:
             memory=self.memory,
             env_file=self.env_file,
             mode=lambda: lending.guard.mode,
+            granted=self.granted,
             presence=Presence(self.options.config, work.id, self.options.cwd, VERSION),
         )
 

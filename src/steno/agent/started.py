@@ -12,6 +12,7 @@ from steno.agent.hooks import Hooks
 from steno.agent.loop import Agent
 from steno.agent.mcp import Connections
 from steno.agent.memory import Memory
+from steno.agent.rules_kept import Granted
 from steno.agent.settings import Settings
 from steno.agent.slash import Slash
 from steno.agent.subagents import AgentTool
@@ -41,6 +42,8 @@ class Started(msgspec.Struct, kw_only=True, eq=False):
     """The sandbox that commands run in; None when there is none."""
     mode: Callable[[], Mode]
     """Says which permission mode it is in."""
+    granted: Granted
+    """The rules that the user has granted since it began."""
     presence: Presence
     """What tells others that somebody works on the session."""
 

@@ -85,6 +85,11 @@ class AgentTool:
         return list(self._kinds)
 
     @property
+    def known(self) -> tuple[Kind, ...]:
+        """The kinds that there are."""
+        return tuple(self._kinds.values())
+
+    @property
     def spec(self) -> Spec:
         """What it says of itself."""
         kinds = "\n".join(f"- {each.name}: {each.description}" for each in self._kinds.values())

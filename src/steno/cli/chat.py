@@ -1,4 +1,4 @@
-"""`steno chat`: an agent over your own files, without a screen so far (`-p`)."""
+"""`steno chat`: an agent over your own files, in a console or without a screen (`-p`)."""
 
 import os
 import sys
@@ -15,7 +15,6 @@ from steno.cli.chat_flags import (
     working_folder,
 )
 from steno.cli.chat_work import work_for
-from steno.cli.happenings import lines_of
 from steno.cli.options import COLOR, JSON, options
 from steno.cli.screen import Screen, harmless, write_bytes, write_json
 from steno.errors import BadRequest
@@ -30,11 +29,26 @@ if TYPE_CHECKING:
     from steno.agent.start import Options
     from steno.model.wire import Block
 
-__all__ = ["command"]
+__all__ = ["Asked", "command", "options_of"]
 
 _MODES: Final = ("default", "plan", "acceptEdits", "bypassPermissions", "dontAsk")
 _THINKING: Final = ("enabled", "adaptive", "disabled")
 _EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
+
+_HELP: Final = """\
+Let an agent work on the files of this folder.
+
+It talks to the API that ANTHROPIC_BASE_URL names, with ANTHROPIC_API_KEY or
+ANTHROPIC_AUTH_TOKEN, and writes a session that Claude Code resumes. Flags and formats are those
+of Claude Code. In a terminal it opens a console, and asks before it does what no rule allows;
+with -p nobody is there to be asked: what is not allowed is not done.
+
+\b
+  steno chat                          the console
+  steno chat -c                       go on with the newest session of this folder
+  steno chat --demo                   try it: no key, no network, real tools
+  steno chat -p "What is in here?"    answer and leave
+"""
 
 
 class Asked(msgspec.Struct):
@@ -73,11 +87,14 @@ class Asked(msgspec.Struct):
     seconds: float | None = None
     trust: bool = False
     demo: bool = False
+    reader: bool = False
     as_json: bool = False
     color: ColourMode = "auto"
 
 
-@click.command("chat", short_help="Let an agent work on your files (-p: without a screen).")
+@click.command(
+    "chat", help=_HELP, short_help="Let an agent work on your files, in a console or with -p."
+)
 @click.argument("words", metavar="[PROMPT]", nargs=-1)
 @click.option("-p", "--print", "print_only", is_flag=True, help="Answer and leave; no screen.")
 @click.option(
@@ -175,15 +192,13 @@ class Asked(msgspec.Struct):
     help="Seconds at most, sub-agents included.",
 )
 @click.option("--demo", is_flag=True, help="A small task with real tools and a scripted model.")
+@click.option(
+    "--screen-reader", "reader", is_flag=True, help="In the console: whole lines, nothing moves."
+)
 @click.option("--trust", is_flag=True, help="Let this folder's own settings have an effect.")
 @options(JSON, COLOR)
 def command(**asked: Any) -> None:
-    """Let an agent work on the files of this folder.
-
-    It talks to the API that ANTHROPIC_BASE_URL names, with ANTHROPIC_API_KEY or
-    ANTHROPIC_AUTH_TOKEN, and writes a session that Claude Code resumes. Flags and formats are those
-    of Claude Code. Nobody is there to be asked: what is not allowed is not done.
-    """
+    """Let an agent work on the files of this folder."""
     for name in ("mode", "thinking", "effort"):
         asked[name] = asked[name] or ""
     if asked["as_json"]:
@@ -192,10 +207,23 @@ def command(**asked: Any) -> None:
 
 
 def _run(asked: Asked) -> int:
+    if (
+        not asked.print_only
+        and sys.stdin is not None
+        and sys.stdin.isatty()
+        and sys.stdout.isatty()
+    ):
+        from steno.cli.chat_console import open_console
+
+        return open_console(asked)
     if asked.demo:
-        return _demo(asked.color)
+        from steno.cli.chat_demo import play_demo
+
+        return play_demo(asked.color)
     if not asked.print_only:
-        raise BadRequest("there is no screen yet", hint="steno chat -p PROMPT answers and leaves")
+        raise BadRequest(
+            "the console needs a terminal", hint="steno chat -p PROMPT answers and leaves"
+        )
     import asyncio
 
     from steno.agent.keys import holding_keys
@@ -215,7 +243,7 @@ def _run(asked: Asked) -> int:
     prompt = _prompt(asked.words, piped) if asked.input_format == "text" else ""
     endpoint = Endpoint.from_environment(os.environ)
     forget(holding_keys(os.environ))
-    options = _options(asked)
+    options = options_of(asked)
     refuse_unreadable(options)
     options.piped = piped
     options.key_source = endpoint.key_source
@@ -251,7 +279,7 @@ def _put_back(asked: Asked) -> None:
     """Put files back as they were when a prompt was said, and say which."""
     from steno.agent.start import points_of
 
-    options = _options(asked)
+    options = options_of(asked)
     work = work_for(asked, options)
     points = points_of(work, options)
     done = points.restore(asked.rewind_files)
@@ -266,43 +294,8 @@ def _put_back(asked: Asked) -> None:
         screen.lines([[("left     ", "yellow"), " ", one_line(each.path)]])
 
 
-def _demo(color: ColourMode) -> int:
-    """Show a small task from beginning to end; only its folder and its session stay."""
-    import asyncio
-    import tempfile
-
-    from steno.agent.demo import PROMPT, lay_out, script
-    from steno.agent.sessions import new
-    from steno.agent.start import Options, People, start
-    from steno.model.client import Api
-    from steno.model.endpoint import Endpoint
-    from steno.model.server.app import Server
-
-    above = tempfile.mkdtemp(prefix="steno-demo-")
-    folder, config = os.path.join(above, "project"), os.path.join(above, "config")
-    os.mkdir(folder)
-    lay_out(folder)
-    options = Options(cwd=folder, config=config, env=dict(os.environ), mode="acceptEdits")
-    options.allowed = (f"Bash({sys.executable} -m unittest:*)",)
-    work = new(config, folder)
-    screen = Screen(color)
-
-    async def together() -> None:
-        async with Server(script(folder)) as server, _demo_api(server.url) as api:
-            people = People(emit=lambda event: screen.lines(lines_of(event, screen.width)))
-            started = start(options, work, api, people, lambda _model, _usage: 0)
-            await started.agent.turn(PROMPT)
-            await started.close()
-
-    def _demo_api(url: str) -> Api:
-        return Api(Endpoint(url, api_key="none-needed"))
-
-    asyncio.run(together())
-    screen.next_steps([f"steno show {work.talk.recorder.path}", f"cat {folder}/temperature.py"])
-    return 0
-
-
-def _options(asked: Asked) -> "Options":
+def options_of(asked: Asked) -> "Options":
+    """Return what the options of a call say of the agent."""
     from steno.agent.meter import Limits
     from steno.agent.start import Options
     from steno.guard.trust import is_trusted, trust

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from steno.cli.bodies import body_lines
-from steno.cli.markdown import markdown_lines
+from steno.console.markdown import markdown_lines
 from steno.report import words
 from steno.safe.terminal import Line, cut, one_line, pad, short_path, width, wrap
 from steno.session.story.branches import Branch

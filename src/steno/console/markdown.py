@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 from steno.safe.terminal import Bit, Line, clean
 
 if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
     from rich.style import Style
 
-__all__ = ["markdown_lines"]
+__all__ = ["markdown_lines", "parser"]
 
 _COLOURS: Final = ("", "red", "green", "yellow", "blue", "magenta", "cyan", "")
 _BRIGHT: Final = 8
@@ -19,7 +20,6 @@ def markdown_lines(text: str, width: int, *, unicode: bool = True) -> Iterator[L
     """Yield a Markdown text as lines of at most `width` columns."""
     from io import StringIO
 
-    from markdown_it import MarkdownIt
     from rich.console import Console
     from rich.markdown import Markdown
 
@@ -35,9 +35,7 @@ def markdown_lines(text: str, width: int, *, unicode: bool = True) -> Iterator[L
     )
     # Links are written out: a terminal must not be handed a hidden address.
     made = Markdown("", code_theme="ansi_dark", hyperlinks=False)
-    # HTML and pictures are shown as they are written; Rich's own parser would swallow them.
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
-    made.parsed = parser.disable("image").parse(clean(text, newlines=True))
+    made.parsed = parser().parse(clean(text, newlines=True))
     options = console.options
     options.encoding = "utf-8" if unicode else "ascii"
     blank = True
@@ -49,6 +47,17 @@ def markdown_lines(text: str, width: int, *, unicode: bool = True) -> Iterator[L
         elif not blank:
             yield []
         blank = empty
+
+
+def parser() -> "MarkdownIt":
+    """Return what reads Markdown here.
+
+    HTML and pictures are shown as they are written; Rich's own parser would swallow them.
+    """
+    from markdown_it import MarkdownIt
+
+    made = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+    return made.disable("image")
 
 
 def _bit(text: str, style: "Style | None") -> Bit:

@@ -1,0 +1,126 @@
+"""Measures the console: how soon it is ready, what a token costs in bytes, whether it stays flat.
+
+    python bench/console.py             a few hundred turns; as many as are wanted with a number
+
+The real program runs in a pty against the scripted server; nothing is simulated. CPU time is that
+of the program alone, read from /proc, so a busy machine does not count.
+"""
+
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from table import Row, passed, row, show
+from tests.console.terminal import ENTER, Terminal
+
+from steno.model.server.minds import Reply, Said
+from steno.model.server.script import Script
+
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_TOKENS: Final = 1000
+_TURNS: Final = 300
+MB: Final = 1 << 20
+_FOOT: Final = re.compile(rb"\d+ out")
+_CLEARS: Final = (b"\x1b[2J", b"\x1b[3J", b"\x1bc", b"\x1b[?1049h")
+
+
+class Moment(NamedTuple):
+    """What a talk has taken up to some turn: CPU seconds, megabytes."""
+
+    turn: int
+    cpu: float
+    memory: float
+
+
+def cpu(pid: int) -> float:
+    """Return the CPU seconds of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def memory(pid: int) -> int:
+    """Return the resident bytes of a process."""
+    return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE
+
+
+def ready() -> float:
+    """Return the CPU seconds until the prompt is there and takes keys."""
+    best = 9.0
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as folder, Terminal(Path(folder), Script()) as console:
+            console.open(wait="starting")
+            best = min(best, cpu(console.child.pid))
+            console.send("typed")
+            console.sees("typed")
+    return best
+
+
+def streaming() -> tuple[float, float, int]:
+    """Return bytes and CPU milliseconds per streamed token, and how often the screen was cleared."""
+    words = [f"word{number} " + ("" if (number + 1) % 40 else "\n\n") for number in range(_TOKENS)]
+    said = Said({"type": "text", "text": "".join(words)}, tuple(words))
+    script = Script().on("go", Reply(content=(said,))).otherwise("Yes.")
+    with tempfile.TemporaryDirectory() as folder, Terminal(Path(folder), script) as console:
+        console.open()
+        console.say("first")
+        console.told("Yes.")
+        console.idle()
+        sent, spent = len(console.raw), cpu(console.child.pid)
+        console.say("go")
+        console.told(f"word{_TOKENS - 1}")
+        console.idle()
+        taken = cpu(console.child.pid) - spent
+        clears = sum(console.raw.count(each) for each in _CLEARS)
+        return (len(console.raw) - sent) / _TOKENS, 1000 * taken / _TOKENS, clears
+
+
+def long_talk(turns: int) -> list[Moment]:
+    """Return what a long talk has taken at ten moments of it."""
+    script = Script().otherwise("An answer of **some** words.\n\n- with\n- a list\n")
+    marks: list[Moment] = []
+    with tempfile.TemporaryDirectory() as folder, Terminal(Path(folder), script) as console:
+        console.open()
+        pid, step = console.child.pid, max(turns // 10, 1)
+        for number in range(1, turns + 1):
+            at = len(console.raw)
+            console.send(f"turn {number}{ENTER}")
+            console.waits(lambda at=at: _FOOT.search(console.raw, at) is not None)
+            console.idle()
+            if number % step == 0:
+                marks.append(Moment(number, cpu(pid), memory(pid) / MB))
+                print(f"     turn {number}: {marks[-1].memory:.0f} MB", file=sys.stderr)
+            if len(console.raw) > MB:
+                console.raw = console.raw[-8192:]
+    return marks
+
+
+def measured(turns: int) -> list[Row]:
+    """Return all figures of the console."""
+    rows = [row("the console's first prompt, CPU s", ready(), 0.3, "before the engine is there")]
+    size, taken, clears = streaming()
+    rows.append(row("bytes to the terminal per streamed token", size, 60, f"{taken:.2f} ms CPU"))
+    rows.append(row("times the screen was cleared", clears, 0, f"{_TOKENS} tokens"))
+    marks = long_talk(turns)
+    first, second, before, last = marks[0], marks[1], marks[-2], marks[-1]
+    early = (second.cpu - first.cpu) / (second.turn - first.turn)
+    late = (last.cpu - before.cpu) / (last.turn - before.turn)
+    detail = f"{early * 1000:.1f} ms a turn, then {late * 1000:.1f}"
+    rows.append(row(f"{turns} turns in the console, CPU late ÷ early", late / early, None, detail))
+    sizes = f"{second.memory:.0f} MB, then {last.memory:.0f}"
+    rows.append(row("the same, memory late ÷ early", last.memory / second.memory, 1.25, sizes))
+    return rows
+
+
+def main(turns: int) -> int:
+    """Measure and print; 1 when a limit was passed."""
+    rows = measured(turns)
+    show(rows)
+    return 1 if any(map(passed, rows)) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else _TURNS))

@@ -1,0 +1,63 @@
+"""What begins with a slash and is the console's own; one module per family.
+
+Everything else that begins so is the engine's: commands and skills of the user's and the project's.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+
+from steno.agent.commands import called
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from steno.console.talk import Talk
+
+__all__ = ["Command", "Run", "Table"]
+
+Run: TypeAlias = "Callable[[Talk, str], Awaitable[None]]"
+_FAMILIES: Final = ("around", "conversation", "files", "sessions", "telling")
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """One command."""
+
+    name: str
+    help: str
+    run: Run
+    takes: str = ""
+    """What stands behind its name."""
+    aliases: tuple[str, ...] = ()
+    anytime: bool = False
+    """Whether it can be done while the engine works."""
+
+
+class Table:
+    """Every command of the console."""
+
+    def __init__(self) -> None:
+        self.commands: tuple[Command, ...] = tuple(
+            command
+            for family in _FAMILIES
+            for command in import_module(f"steno.console.commands.{family}").COMMANDS
+        )
+        self._named = {
+            name: command for command in self.commands for name in (command.name, *command.aliases)
+        }
+
+    def named(self, name: str) -> Command:
+        """Return a command by its name."""
+        return self._named[name]
+
+    def found(self, text: str) -> tuple[Command, str] | None:
+        """Return the command that a prompt calls, and its arguments; None for any other prompt."""
+        call = called(text)
+        if call is None or call[0] not in self._named:
+            return None
+        return self._named[call[0]], call[1]
+
+    def offers(self) -> list[tuple[str, str]]:
+        """Return names with a word on each."""
+        return [(command.name, command.help) for command in self.commands]

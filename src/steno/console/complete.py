@@ -1,0 +1,121 @@
+"""Completion: `/command` with a word on each, `@file` by a few of its letters."""
+
+import asyncio
+import os
+import re
+import subprocess
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable
+from typing import Final
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from steno.tools.programs import FLAGS, ripgrep
+
+__all__ = ["Completions", "fuzzy"]
+
+_FILE: Final = re.compile(r"(?:^|(?<=\s))@([^\s@]*)$")
+_COMMAND: Final = re.compile(r"/([\w:.-]*)$")
+_SHOWN: Final = 40
+_MOST: Final = 100_000
+_SECONDS: Final = 5
+_FRESH: Final = 10.0
+
+
+class Completions(Completer):
+    """Knows what can be called, and which files there are."""
+
+    def __init__(self, names: Callable[[], list[tuple[str, str]]], cwd: Callable[[], str]) -> None:
+        self._names = names
+        self._cwd = cwd
+        self._files: tuple[str, float, list[str]] = ("", 0.0, [])
+
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
+        """Yield what could stand before the cursor."""
+        del complete_event
+        before = document.text_before_cursor
+        command = _COMMAND.fullmatch(before)
+        if command is not None:
+            yield from self._commands(command[1])
+            return
+        file = _FILE.search(before)
+        if file is not None:
+            for path in fuzzy(file[1], self._known()):
+                yield Completion(f"@{path}", -len(file[1]) - 1, display=path)
+
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        """Yield the same; files are looked for in a thread, so that typing goes on."""
+        if _FILE.search(document.text_before_cursor):
+            await asyncio.to_thread(self._known)
+        for each in self.get_completions(document, complete_event):
+            yield each
+
+    def _commands(self, typed: str) -> Iterable[Completion]:
+        names = dict(self._names())
+        first = [name for name in names if name.startswith(typed)]
+        more = [name for name in fuzzy(typed, list(names)) if name not in first] if typed else []
+        for name in (*sorted(first), *more):
+            yield Completion(f"/{name}", -len(typed) - 1, display_meta=names[name])
+
+    def _known(self) -> list[str]:
+        """Return the files below here, as ripgrep lists them: without what git ignores."""
+        cwd = self._cwd()
+        where, since, files = self._files
+        if where == cwd and time.monotonic() - since < _FRESH:
+            return files
+        program = ripgrep()
+        files = _listed(program, cwd) if program else _walked(cwd)
+        self._files = (cwd, time.monotonic(), files)
+        return files
+
+
+def _listed(program: str, cwd: str) -> list[str]:
+    try:
+        ran = subprocess.run(
+            [program, *FLAGS, "--files", "--null"],
+            cwd=cwd,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    names = ran.stdout.split(b"\0")[:_MOST]
+    return sorted(name.decode("utf-8", "replace") for name in names if name)
+
+
+def _walked(cwd: str) -> list[str]:
+    found: list[str] = []
+    for folder, folders, files in os.walk(cwd):
+        folders[:] = sorted(name for name in folders if name != ".git")
+        found += [os.path.relpath(os.path.join(folder, name), cwd) for name in files]
+        if len(found) > _MOST:
+            break
+    return sorted(found)
+
+
+def fuzzy(typed: str, names: list[str]) -> list[str]:
+    """Return the names that hold the letters in that order, the best first.
+
+    >>> fuzzy("scr", ["docs/scripts.md", "src/screen.py", "src/core.rs"])
+    ['src/screen.py', 'docs/scripts.md', 'src/core.rs']
+    """
+    if not typed:
+        return sorted(names, key=lambda name: (name.count("/"), name))[:_SHOWN]
+    pattern = re.compile(".*?".join(map(re.escape, typed.lower())))
+    found: list[tuple[tuple[int, int, int, str], str]] = []
+    for name in names:
+        low = name.lower()
+        match = pattern.search(low)
+        if match is None:
+            continue
+        base = low.rpartition("/")[2]
+        inside = base.find(typed.lower())
+        rank = 0 if inside == 0 else 1 if inside > 0 else 2 if typed.lower() in low else 3
+        found.append(((rank, match.end() - match.start(), len(name), name), name))
+    return [name for _, name in sorted(found)[:_SHOWN]]

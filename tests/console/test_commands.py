@@ -1,0 +1,159 @@
+"""Every command of the console, in a real terminal."""
+
+import base64
+import json
+import re
+from collections.abc import Callable
+from http.client import HTTPConnection
+from pathlib import Path
+
+from tests.console.terminal import ENTER, ESC, F2, Terminal
+
+from steno.console.commands import Table
+from steno.model.server.minds import text, tool
+from steno.model.server.script import Script
+
+Make = Callable[..., Terminal]
+TRIED_ELSEWHERE = {"rewind", "undo", "diff", "fork", "rename", "tag", "resume", "vim"}
+"""In test_talking and test_typing."""
+
+
+def test_every_command_is_tried_somewhere() -> None:
+    tried = Path(__file__).read_text()
+    names = {command.name for command in Table().commands}
+    assert names >= TRIED_ELSEWHERE
+    assert [name for name in names - TRIED_ELSEWHERE if f'"/{name}' not in tried] == []
+
+
+def test_commands_that_tell(terminal: Make) -> None:
+    todos = [{"content": "Look", "status": "in_progress", "activeForm": "Looking"}]
+    run = tool("Bash", command="sleep 60", description="Sleeps", run_in_background=True)
+    script = Script().on("begin", [tool("TodoWrite", todos=todos), run]).then("Started.")
+    script.on("CLAUDE.md", "I wrote one.")
+    console = terminal(script, rows=50)
+    (console.config / "agents").mkdir(parents=True)
+    agent = "---\nname: tester\ndescription: Tests things\n---\nTest."
+    (console.config / "agents" / "tester.md").write_text(agent)
+    settings = {
+        "permissions": {"allow": ["Bash(sleep:*)"], "deny": ["Read(secret)"]},
+        "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true # quiet"}]}]},
+    }
+    (console.config / "settings.json").write_text(json.dumps(settings))
+    console.open()
+    console.say("begin")
+    console.told("Started.", "1 task running")
+    console.sees("▸ Look")
+    console.idle()
+    for command, *words in (
+        ("/help", "Say what you want done", "!command", "/export [FILE]", "? shows the keys"),
+        ("/keys", "ctrl-x p"),
+        ("/status", "opus-4-5", "asks before writing", "project"),
+        ("/cost", "total", "$", "opus-4-5"),
+        ("/context", "System prompt", "Tools", "Messages", "Free", "/compact makes room"),
+        ("/todos", "▸ Look"),
+        ("/tasks", "running", "Sleeps", "/tasks stop ID ends one"),
+        ("/bug", "nothing of the session is in it"),
+        ("/agents", "tester", "Tests things"),
+        ("/mcp", "no servers"),
+        ("/hooks", "Stop", "true # quiet", "user"),
+        ("/permissions", "never", "Read(secret)", "allowed", "Bash(sleep:*)"),
+        ("/memory", "nothing; /init writes"),
+        ("/doctor", "Everything looks sound"),
+        ("/init", "I wrote one."),
+    ):
+        console.say(command)
+        console.told(*words)
+        console.idle()
+    console.proves()
+
+
+def test_commands_that_change_something(terminal: Make) -> None:
+    key = "ghp_" + "a1B2c3D4" * 4
+    script = Script().on("Summarize this session", "They greeted each other.")
+    script.on("hello", [text(f"Good day, {key}.")])
+    console = terminal(script, rows=40)
+    console.open()
+    console.say("hello")
+    console.told("Good day")
+    console.idle()
+    console.say("/copy")
+    console.told("is in the clipboard")
+    assert base64.b64encode(f"Good day, {key}.".encode()) in console.raw
+    console.say("/export")
+    console.told("written to")
+    (made,) = console.project.glob("session-*.md")
+    assert "> hello" in made.read_text()
+    assert key in made.read_text()
+    console.say("/export")
+    console.told("is there already")
+    console.say("/share")
+    console.told("1 place masked")
+    (shared,) = console.project.glob("session-*-redacted.md")
+    assert key not in shared.read_text()
+    assert "Good day" in shared.read_text()
+    console.say("/compact the greeting")
+    console.told("compacted (manual)")
+    console.idle()
+    console.proves()
+
+
+def test_commands_that_go_another_way(terminal: Make) -> None:
+    console = terminal(Script().otherwise("Yes."), rows=40)
+    console.open()
+    console.say("/model")
+    console.sees("Model, now opus-4-5")
+    console.send("h")
+    console.told("claude-haiku-4-5-20251001 from now on")
+    console.say("one more")
+    console.told("Yes.")
+    console.idle()
+    assert console.server.requests[-1].body["model"] == "claude-haiku-4-5-20251001"
+    console.say("/mode plan")
+    console.sees("plans only")
+    console.say("/mode bypassPermissions")
+    console.told("there is no mode 'bypassPermissions' here")
+    console.say("/mode")
+    console.sees("Mode, now plan", "edits freely")
+    console.send(ESC)
+    console.loses("Mode, now plan")
+    console.say("/theme plain")
+    console.told("plain: no colours")
+    at = len(console.raw)
+    console.say("/transcript")
+    console.waits(lambda: b"one more" in console.raw[at:])
+    console.idle()
+    assert b"\x1b[1m" not in console.raw[at:]
+    console.say("/clear")
+    console.told("a new session; /resume")
+    console.sees("plans only")
+    console.send(F2)
+    console.told("this session, live: http://127.0.0.1:")
+    console.idle()
+    shown = re.search(r"http://127.0.0.1:(\d+)(/enter\S+)\s?(\S*)", console.everything)
+    assert shown is not None
+    name = console.files[-1].stem
+    assert (shown[2] + shown[3]).endswith(f"&to=/s/{name}")
+    line = HTTPConnection("127.0.0.1", int(shown[1]), timeout=30)
+    line.request("GET", shown[2] + shown[3])
+    assert name in line.getresponse().read().decode()
+    line.close()
+    console.say("/explorer")
+    console.waits(lambda: console.everything.count("this session, live:") == 2)
+    console.say("/exit")
+    assert console.ends() == 0
+    console.proves()
+
+
+def test_a_command_is_not_lost_while_another_question_is_open(terminal: Make) -> None:
+    script = Script().on("go", tool("Bash", command="touch made")).then("Done.")
+    console = terminal(script)
+    console.open()
+    console.say("go")
+    console.sees("Permission")
+    console.send("\x1b[200~ignored\x1b[201~")
+    console.send("zq")
+    console.sees("Permission")
+    console.send(ENTER)
+    console.told("Done.")
+    console.waits((console.project / "made").exists)
+    console.proves()

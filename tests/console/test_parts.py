@@ -1,0 +1,170 @@
+"""Small parts of the console: pastes, completion, the last line, notices, images, patches."""
+
+import asyncio
+import base64
+import io
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.data_structures import Size
+from tests.console.paper import words
+
+from steno.console.complete import fuzzy
+from steno.console.dialog import Choice, Dialog
+from steno.console.history import Typed
+from steno.console.notify import sequence_for
+from steno.console.output import Frames
+from steno.console.pastes import Pastes
+from steno.console.permission import parts_of, patch_of
+from steno.console.status import State, coloured, status_line
+from steno.console.typed import with_images
+from steno.safe.terminal import Line, width
+
+DOT = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+def test_a_large_paste_is_one_word_and_is_sent_whole() -> None:
+    pastes = Pastes()
+    text = "\n".join(f"line {number}" for number in range(5000))
+    word = pastes.take(text)
+    assert word == "[paste 1: 5,000 lines]"
+    assert pastes.whole(f"See {word} and [paste 2: x]") == f"See {text} and [paste 2: x]"
+    assert pastes.take("short") == "short"
+    assert pastes.take("x" * 5000) == "[paste 2: 5,000 letters]"
+
+
+def test_what_was_typed_is_found_again_newest_first(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "prompts.jsonl"
+    typed = Typed(str(path))
+    for text in ("one", "two\nlines", "two\nlines", "bad \ud800"):
+        typed.store_string(text)
+    path.write_bytes(b"torn{\n" + path.read_bytes())
+    assert list(Typed(str(path)).load_history_strings()) == ["bad ?", "two\nlines", "one"]
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_files_are_found_by_a_few_letters() -> None:
+    names = ["src/steno/console/screen.py", "docs/screens.md", "src/core.py", "README.md"]
+    assert fuzzy("screen", names)[0] == "docs/screens.md"
+    assert fuzzy("stscreen", names) == ["src/steno/console/screen.py"]
+    assert fuzzy("zzz", names) == []
+    assert fuzzy("", names)[0] == "README.md"
+
+
+@pytest.mark.parametrize("columns", [20, 40, 60, 80, 120, 200])
+def test_the_last_line_fits_and_keeps_what_matters(columns: int) -> None:
+    state = State(
+        model="claude-opus-4-5-20251101",
+        branch="fix/duplicate-import",
+        turn=5,
+        seconds=190.0,
+        context=68_000,
+        window=200_000,
+        cost=540_000,
+        mode="acceptEdits",
+        tasks=2,
+    )
+    (line,) = words([status_line(state, columns, 0.0)])
+    assert width(line) <= columns
+    assert "opus-4-5" in line
+    if columns >= 80:
+        assert "turn 5, working 3:10" in line
+        assert "context 34%" in line
+        assert "$0.54" in line
+        assert "edits freely" in line
+
+
+def test_a_line_of_a_program_keeps_its_colours_and_nothing_else() -> None:
+    assert coloured("\x1b[1;32mok\x1b[0m \x1b[2Jx\x1b]0;t\x07") == [
+        ("ok", "bold green"),
+        (" ␛[2Jx␛]0;t␇", ""),
+    ]
+
+
+def test_notices_go_the_way_that_was_chosen() -> None:
+    assert sequence_for("x", "notifications_disabled", {}) == ""
+    assert sequence_for("x", "terminal_bell", {"TERM_PROGRAM": "WezTerm"}) == "\a"
+    assert sequence_for("x", None, {"TERM_PROGRAM": "WezTerm"}) == "\x1b]9;x\x1b\\"
+    assert sequence_for("x", None, {}) == "\a"
+    assert "\x1b]0" not in sequence_for("\x1b]0;evil\x07", "iterm2", {})
+
+
+def test_images_are_sent_beside_the_words_that_name_them(tmp_path: Path) -> None:
+    (tmp_path / "a dot.png").write_bytes(DOT)
+    (tmp_path / "no.png").write_bytes(b"not an image")
+    content, named = with_images("see 'a dot.png' and no.png and gone.png", str(tmp_path))
+    assert named == ["a dot.png"]
+    assert [block["type"] for block in content if isinstance(block, dict)] == ["text", "image"]
+    assert with_images("nothing here", str(tmp_path)) == ("nothing here", [])
+
+
+def test_a_patch_is_known_before_the_call_is_made(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("one\ntwo\n")
+    given = {"file_path": "a.py", "old_string": "two", "new_string": "three"}
+    assert patch_of("Edit", given, str(tmp_path))[0]["lines"] == [" one", "-two", "+three"]
+    made = patch_of("Write", {"file_path": "new.py", "content": "x\n"}, str(tmp_path))
+    assert made[0]["lines"] == ["+x"]
+
+
+def test_a_command_is_read_in_parts() -> None:
+    assert [part.program for part in parts_of("cd a && git push | tee log; rm b")] == [
+        "cd",
+        "git",
+        "tee",
+        "rm",
+    ]
+
+
+def test_a_frame_goes_out_in_one_piece() -> None:
+    written: list[str] = []
+
+    class Sink(io.StringIO):
+        encoding = "utf-8"
+
+        def write(self, data: str, /) -> int:
+            written.append(data)
+            return len(data)
+
+    frames = Frames(Sink(), lambda: Size(rows=24, columns=80))
+    frames.held = True
+    frames.write_raw("one")
+    frames.flush()
+    assert written == []
+    frames.held = False
+    frames.write_raw("two")
+    frames.flush()
+    assert written == ["\x1b[?2026honetwo\x1b[?2026l"]
+
+
+def test_a_question_fits_and_is_answered_by_a_key() -> None:
+    async def ask() -> None:
+        choices = (Choice("y", "yes, once", "once"), Choice("n", "no", "no"))
+        body: list[Line] = [["x" * 20] for _ in range(50)]
+        dialog = Dialog("Permission", body, choices, framed=True)
+        for columns in (30, 60, 120):
+            lines = words(dialog.lines(columns, 12, ""))
+            assert len(lines) <= 13
+            assert max(map(width, lines)) <= columns
+        assert not dialog.key("q")
+        assert dialog.key("n")
+        reply = await dialog.answer
+        assert reply is not None
+        assert reply.value == "no"
+
+    asyncio.run(ask())
+
+
+def test_a_long_list_is_searched_and_shown_around_what_is_pointed_at() -> None:
+    async def ask() -> None:
+        choices = [Choice("", f"session {at}", str(at), "main") for at in range(300)]
+        dialog = Dialog("Which?", (), choices, search=True)
+        dialog.move(200, "")
+        assert any("▸ session 200" in line for line in words(dialog.lines(80, 20, "")))
+        dialog.choose("session 29")
+        reply = await dialog.answer
+        assert reply is not None
+        assert reply.value in {"29", *(f"29{at}" for at in range(10))}
+
+    asyncio.run(ask())

@@ -1,0 +1,152 @@
+"""Typing into the console: lines, pastes, history, completion, shell, memory, images, editor."""
+
+import base64
+import json
+from collections.abc import Callable
+
+from tests.console.terminal import DOWN, ENTER, ESC, SHIFT_TAB, TAB, UP, Terminal
+from tests.console.test_parts import DOT
+
+from steno.model.server.script import Script
+
+Make = Callable[..., Terminal]
+
+
+def said(console: Terminal) -> str:
+    return json.dumps(console.server.requests[-1].body["messages"][-1]["content"])
+
+
+def test_lines_pastes_and_history(terminal: Make) -> None:
+    script = Script().otherwise("Yes.")
+    console = terminal(script)
+    console.open()
+    console.idle()
+    console.send("one\\" + ENTER + "two" + "\n" + "three" + ESC + ENTER + "four")
+    console.sees("› one", "  two", "  three", "  four")
+    console.send(ENTER)
+    console.told("Yes.")
+    console.idle()
+    assert "one\\ntwo\\nthree\\nfour" in said(console)
+    lines = "\r".join(f"pasted {number}" for number in range(2000))
+    console.send("See: ")
+    console.paste(lines)
+    console.sees("See: [paste 1: 2,000 lines]")
+    console.send(ENTER)
+    console.waits(lambda: len(console.server.requests) == 2)
+    console.idle()
+    assert "pasted 0\\npasted 1\\n" in said(console)
+    assert "pasted 1999" in said(console)
+    console.paste("short\rpaste")
+    console.sees("› short", "  paste")
+    console.send("\x03")
+    console.loses("› short")
+    console.paste("\r".join(f"in full {number}" for number in range(10)))
+    console.sees("[paste 1: 10 lines]")
+    console.send("\x18p")
+    console.sees("in full 0", "in full 9")
+    console.send("\x03")
+    console.loses("in full 0")
+    console.send("\x04\x04")
+    console.ends()
+    console.open()
+    console.idle()
+    console.send(UP)
+    console.sees("› See: [paste 1")
+    console.send("\x03\x12")
+    console.sees("search:")
+    console.send("two")
+    console.sees("› one", "search: two")
+    console.send(ENTER + "\x03")
+    console.idle()
+    console.proves()
+
+
+def test_completion_of_commands_and_files(terminal: Make) -> None:
+    script = Script().otherwise("Yes.")
+    console = terminal(script)
+    (console.project / "deep" / "er").mkdir(parents=True)
+    (console.project / "deep" / "er" / "station.py").write_text("x")
+    (console.project / "ignored.log").write_text("x")
+    (console.config / "commands").mkdir(parents=True)
+    words = "---\ndescription: Greets somebody\n---\nGreet $ARGUMENTS warmly."
+    (console.config / "commands" / "greet.md").write_text(words)
+    console.open()
+    console.idle()
+    console.send("/re")
+    console.sees("/resume", "go on with another session", "/rewind")
+    console.send("\x15/gree")
+    console.sees("/greet", "Greets somebody")
+    console.send(TAB)
+    console.sees("› /greet")
+    console.send(" Ada" + ENTER)
+    console.told("› /greet Ada", "Yes.")
+    console.idle()
+    assert "Greet Ada warmly." in json.dumps(console.server.requests[-1].body["messages"])
+    console.send("look at @stat")
+    console.sees("deep/er/station.py")
+    console.send(TAB)
+    console.sees("look at @deep/er/station.py")
+    console.send("\x15/nothing-like-this" + ENTER)
+    console.told("There is no command /nothing-like-this")
+    console.idle()
+    console.proves()
+
+
+def test_shell_memory_and_images(terminal: Make) -> None:
+    script = Script().otherwise("Yes.")
+    console = terminal(script)
+    (console.project / "dot.png").write_bytes(DOT)
+    console.open()
+    console.idle()
+    console.say("!echo out; touch made")
+    console.told("▸ Bash     echo out; touch made", "       out")
+    console.idle()
+    assert (console.project / "made").exists()
+    console.say("!exit 3")
+    console.told("exit 3")
+    console.idle()
+    console.say("#never use tabs")
+    console.sees("Where should this be kept?", "CLAUDE.local.md")
+    console.send("l")
+    console.told("kept in")
+    assert (console.project / "CLAUDE.local.md").read_text() == "- never use tabs\n"
+    console.say("what is in dot.png ?")
+    console.told("with the image dot.png", "Yes.")
+    console.idle()
+    sent = json.dumps(console.server.requests[-1].body["messages"])
+    assert "<bash-input>echo out; touch made</bash-input>" in sent
+    assert "<bash-stdout>out" in sent
+    assert "<user-memory-input>never use tabs" in sent
+    assert base64.b64encode(DOT).decode() in sent
+    console.proves()
+
+
+def test_modes_keys_editor_and_vi(terminal: Make) -> None:
+    script = Script().otherwise("Yes.")
+    console = terminal(script, EDITOR="sh -c 'printf \"written elsewhere\" > $1' sh", rows=40)
+    console.open()
+    console.idle()
+    for words in ("edits freely", "plans only", "asks before writing"):
+        console.send(SHIFT_TAB)
+        console.sees(words)
+    console.send("?")
+    console.told("search what was typed before", "shift-tab")
+    console.send("\x07")
+    console.sees("› written elsewhere")
+    console.send(ENTER)
+    console.told("Yes.")
+    console.idle()
+    console.say("/vim")
+    console.told("vi keys")
+    console.send("abc" + ESC)
+    console.send("0xA!")
+    console.sees("› bc!")
+    console.send(ESC + "ddi")
+    console.loses("bc!")
+    console.say("/vim")
+    console.told("emacs keys")
+    console.send(ESC + ESC)
+    console.sees("Go back to before which prompt?", "written elsewhere")
+    console.send(DOWN + ESC)
+    console.loses("Go back to")
+    console.proves()

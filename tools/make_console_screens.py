@@ -1,0 +1,133 @@
+"""Draw the console as a terminal shows it, for the docs: `docs/images/console-*.svg`.
+
+The real program runs in a pty against the scripted server; pyte sees what a terminal would. Times
+and ids differ from run to run, so these pictures are drawn when they should change, not checked.
+
+python -m tools.make_console_screens
+"""
+
+import io
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.text import Text
+from tests.console.terminal import ENTER, Terminal
+from tools.make_screens import FOLDER, THEME, own_faces
+
+from steno.model.server.minds import text, thinking, tool
+from steno.model.server.script import Script
+
+COLUMNS: Final = 100
+_COLOURS: Final = {"brown": "yellow"}
+_TRAITS: Final = {"blink": "dim", "italics": "italic"}
+
+
+def picture(console: Terminal, name: str) -> str:
+    """Return what is on a terminal's screen as a picture."""
+    drawn = Console(
+        record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, legacy_windows=False
+    )
+    for row in console.cells():
+        line = Text()
+        for letter, colour, traits in row:
+            names = [_TRAITS.get(each, each) for each in traits]
+            names += [] if colour == "default" else [_COLOURS.get(colour, colour)]
+            line.append(letter, " ".join(names))
+        drawn.print(line, soft_wrap=True)
+    return own_faces(drawn.export_svg(title="", theme=THEME, unique_id=f"steno-{name}"))
+
+
+def permission(console: Terminal) -> None:
+    """Show a question for permission."""
+    (console.project / "axis.py").write_text("def draw(axis):\n    return axis\n", encoding="utf-8")
+    console.open()
+    console.say("Draw both curves on one axis, then push it.")
+    console.sees("Permission", "git push")
+
+
+def work(console: Terminal) -> None:
+    """Show work as it goes on: steps that are done, a diff, a failure, a list, a running test."""
+    (console.project / "axis.py").write_text(
+        "def draw(axis):\n    for curve in curves:\n        axis = Axis(curve)\n    return axis\n",
+        encoding="utf-8",
+    )
+    rules = ("test:\n\t@echo 2 failed, 29 passed; false\n", "slow:\n\t@echo collecting; sleep 60\n")
+    (console.project / "Makefile").write_text("".join(rules), encoding="utf-8")
+    console.open("--permission-mode", "acceptEdits", "--allowedTools", "Bash(make:*)")
+    console.say("Share the axis between the curves.")
+    console.sees("collecting")
+    console.send("and then the legend, please" + ENTER)
+    console.sees("queued")
+
+
+def script() -> Script:
+    """Return what the model says."""
+    return (
+        Script()
+        .on(
+            "both curves",
+            [
+                thinking("The axis is made once per curve. It should be shared."),
+                text("Both curves can share **one time axis**. I look first."),
+                tool("Read", file_path="axis.py"),
+                tool("Glob", pattern="*.py"),
+            ],
+        )
+        .then(
+            [
+                text("The measured curve goes on top. Now I commit and push it."),
+                tool("Bash", command="git status --short && git push origin main"),
+            ]
+        )
+        .on(
+            "Share the axis",
+            [
+                text("The axis is made anew for each curve. I make it once."),
+                tool("TodoWrite", todos=todos("completed", "in_progress", "pending")),
+                tool("Read", file_path="axis.py"),
+                tool(
+                    "Edit",
+                    file_path="axis.py",
+                    old_string="        axis = Axis(curve)",
+                    new_string="        axis.add(curve)",
+                ),
+                tool("Bash", command="make test", description="Run the tests"),
+            ],
+        )
+        .then([text("Two tests fail. I look at them alone."), tool("Bash", command="make slow")])
+    )
+
+
+def todos(*states: str) -> list[dict[str, str]]:
+    """Return a list of things to do."""
+    things = ("Share the axis", "Run the tests", "Write it down")
+    return [
+        {"content": thing, "status": state, "activeForm": thing}
+        for thing, state in zip(things, states, strict=True)
+    ]
+
+
+SCREENS: Final[dict[str, tuple[int, Callable[[Terminal], None]]]] = {
+    "console-permission": (30, permission),
+    "console-work": (34, work),
+}
+
+
+def main() -> None:
+    """Draw all of them."""
+    for name, (rows, act) in SCREENS.items():
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            Terminal(Path(folder), script(), columns=COLUMNS, rows=rows) as console,
+        ):
+            act(console)
+            path = FOLDER / f"{name}.svg"
+            path.write_text(picture(console, name), encoding="utf-8")
+            print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()
