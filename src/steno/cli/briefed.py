@@ -150,14 +150,11 @@ class _Lines:
     def _files(self, work: "Work") -> Iterator[Line]:
         if not work.files:
             return
-        added, removed = (
-            sum(getattr(each, n) for each in work.files) for n in ("added", "removed")
-        )
         yield [
             "  ",
             ("±", "cyan"),
             f" {words.count(len(work.files), 'file')} changed",
-            *_lines(added, removed),
+            *_lines(work.added, work.removed),
         ]
         for each in work.files[:_ROWS]:
             size = _lines(each.added, each.removed)

@@ -239,6 +239,19 @@ def test_a_budget_keeps_what_is_open_before_what_was_run_and_says_what_is_left_o
     assert re.search(r"Left out .* 5\d commands", written)
 
 
+def test_figures_stay_those_of_the_session_whatever_a_budget_leaves_out() -> None:
+    one = session(seed=3).user("Go.")
+    for number in range(30):
+        path = f"/home/ada/tidegauge/a-rather-long-name-of-a-file-{number}.py"
+        one.assistant(tool("Write", file_path=path, content="a\nb\n")).result()
+    brief = brief_of(opened(one.assistant("Done.").done()))
+    for budget in (None, 500):
+        written = as_markdown(brief, budget)
+        assert "30 files changed, +60 \N{MINUS SIGN}0: " in written
+        assert "30 files changed, in no commit" in written
+        assert "name-of-a-file-29" not in written
+
+
 def test_of_several_sessions_the_newest_keeps_most_and_the_others_are_counted() -> None:
     some = [Brief(id=f"s{n}", title=f"Title {n}", turns=(_turn(n),)) for n in range(30)]
     written = as_markdown(some, 400, further=5)

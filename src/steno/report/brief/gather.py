@@ -150,9 +150,13 @@ def _part(whole: Work, deeds: Sequence[Deed], turns: set[int] | None, project: s
     def within(turn: int) -> bool:
         return turns is None or turn in turns
 
+    files = changed(deeds, project)
     return Work(
         tools=tools(deeds),
-        files=changed(deeds, project),
+        files=files,
+        changed=len(files),
+        added=sum(each.added for each in files),
+        removed=sum(each.removed for each in files),
         commands=ran(deeds, project),
         looks=looks(deeds),
         tests=tested(deeds, project),

@@ -50,7 +50,8 @@ def left_open(
         for helper in work.helpers
         if helper.status == "running"
     ]
-    found += [Open(kind="uncommitted", text=path) for path in changed]
+    paths = list(changed)
+    found += [Open(kind="uncommitted", text=path, of=len(paths)) for path in paths]
     return tuple(found)
 
 

@@ -17,7 +17,6 @@ from steno.report.brief.quote import NOTICE, block, span, tokens_in
 from steno.report.brief.values import (
     Asked,
     Brief,
-    Changed,
     Commit,
     Decision,
     Helper,
@@ -40,6 +39,7 @@ _PATH: Final = 120
 _TEXT: Final = 1_500
 _PLAN: Final = 3_000
 _FILES: Final = 20
+_ROWS: Final = 40
 _COMMANDS: Final = 12
 _HEADINGS: Final = re.compile(r"^#+ .*$", re.MULTILINE)
 _INLINE: Final = 200
@@ -178,6 +178,20 @@ def _moment(seconds: float | None) -> str:
     return (clock.iso(seconds) or "")[:16].replace("T", " ")
 
 
+def _rows(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the first lines of a list, and how many more there are."""
+    rows = list(lines)
+    yield from (f"- {row}" for row in rows[:_ROWS])
+    if len(rows) > _ROWS:
+        yield f"- … and {len(rows) - _ROWS:,} more"
+
+
+def _row(listed: Sequence[str], total: int) -> str:
+    shown = listed[:_FILES]
+    more = f" and {total - len(shown):,} more" if total > len(shown) else ""
+    return ", ".join(shown) + more
+
+
 # What is open
 
 
@@ -185,12 +199,11 @@ def _open(some: Sequence[Open]) -> Iterator[str]:
     for kind, group in groupby(some, key=lambda each: each.kind):
         items = list(group)
         if kind == "uncommitted":
-            paths = ", ".join(span(each.text, _PATH) for each in items)
-            were = words.count(len(items), "file")
-            yield f"- {were} changed, in no commit of this session: {paths}"
-            continue
-        for each in items:
-            yield f"- {_opened(each)}"
+            paths = [span(each.text, _PATH) for each in items]
+            were = words.count(items[0].of, "file")
+            yield f"- {were} changed, in no commit of this session: {_row(paths, items[0].of)}"
+        else:
+            yield from _rows(_opened(each) for each in items)
 
 
 def _opened(each: Open) -> str:
@@ -215,12 +228,12 @@ def _opened(each: Open) -> str:
 
 
 def _done(work: Work) -> Iterator[str]:
-    yield from (f"- {_commit(each)}" for each in work.commits)
-    yield from (f"- {_pull(each)}" for each in work.pulls)
+    yield from _rows(map(_commit, work.commits))
+    yield from _rows(map(_pull, work.pulls))
     if work.files:
-        yield f"- {_files(work.files, _FILES)}"
-    yield from (f"- Tests: {_tested(each)}" for each in work.tests)
-    yield from (f"- {_helper(each)}" for each in work.helpers)
+        yield f"- {_files(work, _FILES)}"
+    yield from _rows(f"Tests: {_tested(each)}" for each in work.tests[-_ROWS:])
+    yield from _rows(map(_helper, work.helpers))
     if work.commands:
         yield f"- Ran {_commands(work.commands, _COMMANDS)}"
     if work.tools:
@@ -241,16 +254,13 @@ def _pull(each: Pull) -> str:
     return f"Pull request {span(each.url, 200)}" + (f" {title}" if title else "")
 
 
-def _files(files: Sequence[Changed], most: int) -> str:
-    added, removed = (sum(getattr(each, name) for each in files) for name in ("added", "removed"))
-    listed = ", ".join(
+def _files(work: Work, most: int) -> str:
+    listed = [
         f"{span(each.path, _PATH)} +{each.added:,} {_MINUS}{each.removed:,}"
-        for each in files[:most]
-    )
-    more = f" and {len(files) - most:,} more" if len(files) > most else ""
-    return (
-        f"{words.count(len(files), 'file')} changed, +{added:,} {_MINUS}{removed:,}: {listed}{more}"
-    )
+        for each in work.files[:most]
+    ]
+    lines = f"+{work.added:,} {_MINUS}{work.removed:,}"
+    return f"{words.count(work.changed, 'file')} changed, {lines}: {_row(listed, work.changed)}"
 
 
 def _tested(each: Tested) -> str:
@@ -310,8 +320,7 @@ def _decided(some: Iterable[Decision]) -> Iterator[str]:
 
 
 def _wrong(work: Work) -> Iterator[str]:
-    for each in work.troubles:
-        yield f"- {_trouble(each)}"
+    yield from _rows(map(_trouble, work.troubles))
     if work.slips and work.troubles:
         yield f"- {words.count(work.slips, 'smaller call')} failed too: no match, a file not read before."
 
@@ -368,7 +377,7 @@ def _did(work: Work) -> Iterator[str]:
     if work.tools:
         yield _tools(work)
     if work.files:
-        yield _files(work.files, 6)
+        yield _files(work, 6)
     yield from (f"tests {_tested(each)}" for each in work.tests[-2:])
     yield from (f"commit {span(each.hash or each.subject, 80)}" for each in work.commits)
     if work.commands:

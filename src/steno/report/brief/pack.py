@@ -149,7 +149,8 @@ def _pruned_work(work: Work, chosen: dict[str, dict[int, int]]) -> Work:
         if at in limits
     )
     figures = "tools" in chosen
-    return Work(
+    return msgspec.structs.replace(
+        work,
         **lists,
         tools=work.tools if figures else {},
         looks=work.looks if figures else 0,

@@ -145,6 +145,8 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
     kind: OpenKind
     text: str
     about: str = ""
+    of: int = 1
+    """How many of the same kind there are, of files that are in no commit."""
     turn: int = 0
 
 
@@ -154,6 +156,10 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     tools: dict[str, int] = {}
     """How often each tool was called, the most frequent first."""
     files: tuple[Changed, ...] = ()
+    changed: int = 0
+    """How many files were changed in all, and how many lines of them."""
+    added: int = 0
+    removed: int = 0
     commands: tuple[Ran, ...] = ()
     """Those that did something; tests, commits and mere looks are not among them."""
     looks: int = 0
