@@ -228,6 +228,16 @@ def test_secrets_are_masked_before_texts_are_cut_and_shown_only_when_wanted() ->
     assert brief.id in as_markdown(brief)
 
 
+@pytest.mark.parametrize("between", ["", "\0\x1e\0"])
+def test_a_secret_in_disguise_is_masked_and_folders_stay(between: str) -> None:
+    secret = "".join(f"%{ord(letter):02x}" for letter in "ghp_4f9b2c8d1e7a6f5b3c0d9e8f7a6b5c4d3e2f")
+    one = session(seed=3).user(f"Use {secret} {between} in /home/ada/x").assistant("Yes.").done()
+    written = as_markdown(brief_of(opened(one)))
+    assert secret not in written
+    assert "/home/ada/tidegauge" in written
+    assert "in /home/ada/x" in written
+
+
 def test_a_budget_keeps_what_is_open_before_what_was_run_and_says_what_is_left_out() -> None:
     one = session(seed=3).user("Go.")
     for number in range(60):
