@@ -65,6 +65,27 @@ def test_the_list_can_be_filtered(steno: Steno) -> None:
     assert steno("files", "--project", "nowhere", "--json").code == 1
 
 
+def test_a_folder_lists_what_was_touched_in_it(
+    steno: Steno, config: WriteConfig, tmp_path: Path
+) -> None:
+    made = session().user("Begin.")
+    for name in ("in/a.py", "in/deep/b.py", "inner/c.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        path = str(tmp_path / name)
+        made.assistant(tool("Write", file_path=path, content="x\n")).result()
+    config(made.done())
+
+    def names(*options: str) -> list[str]:
+        rows = steno("files", "--json", "--sort", "path", *options).json
+        return [os.path.relpath(row["path"], tmp_path) for row in rows]
+
+    assert names("in") == names("in/", "--changed") == ["in/a.py", "in/deep/b.py"]
+    assert names(".") == ["in/a.py", "in/deep/b.py", "inner/c.py"]
+    (tmp_path / "empty").mkdir()
+    assert steno("files", "empty").code == 1
+    assert steno("files", "in", "--verify").code == 2
+
+
 def test_a_session_says_its_files(steno: Steno, ids: tuple[str, str]) -> None:
     ran = steno("files", ids[0][:8])
     assert ran.lines[0].startswith(ids[0][:8])

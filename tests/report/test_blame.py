@@ -315,6 +315,8 @@ def test_blame_of_the_corpus_is_what_the_recorded_patches_say(shared: Path) -> N
             marks = weave(versions[: changes[-1] + 1], last).marks
             lines = lines_of(last)
             assert len(marks) == len(lines)
+            # What was rebuilt is what the patches alone make of the file, line by line.
+            assert [_spaced(line) for line in lines] == [line for line, _ in expected]
             told = Counter(
                 (_spaced(line), changes.index(mark) + 1 if mark in changes else 0)
                 for line, mark in zip(lines, marks, strict=True)

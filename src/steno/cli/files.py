@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from steno.cli.fresh import NO_SYNC, fresh_index
+from steno.cli.names import text_of
 from steno.cli.options import COLOR, JSON, WHERE, WIDTH, complete, options, roots, where_to_look
 from steno.cli.screen import Screen, complain, write_bytes, write_json
 from steno.errors import BadRequest, NotFound
@@ -30,17 +31,18 @@ _SECOND: Final = 1000
 _HELP: Final = """\
 Show what agents did to files.
 
-Without a name: the files they touched, newest first. With a SESSION: its files. With a PATH: the
-file through time, every version that agents read or wrote, rebuilt from what the sessions and the
-client's own backups recorded. What nobody recorded is said to be unknown; a shell command that
-names the file is a gap until something later shows what it did.
+Without a name: the files they touched, newest first; with a folder, those in it. With a SESSION:
+its files. With a PATH: the file through time, every version that agents read or wrote, rebuilt
+from what the sessions and the client's own backups recorded. What nobody recorded is said to be
+unknown; a shell command that names the file is a gap until something later shows what it did.
 
 A PATH may be just its end, as src/login.py. A version is told by its number (3), by a session and
 turn (7c1f:4, the file after that turn; :4 is that of the last session), by a time (@yesterday), or
 by first, last and disk.
 
 \b
-  steno files --project . --changed         what was changed here
+  steno files . --changed                   what was changed in this folder
+  steno files --project api --since 7d      what was touched in a project lately
   steno files 7c1f                          what one session touched
   steno files src/login.py                  one file through time
   steno files src/login.py --at 7c1f:4      as it was after that turn
@@ -118,7 +120,7 @@ def command(color: ColourMode, width: int | None, **given: Any) -> None:
     with fresh_index(asked.root, demo=asked.demo, no_sync=asked.no_sync) as index:
         if index.report is None and not asked.no_sync:
             complain("a sync is at work; what it has not finished is not known yet")
-        if asked.name is None:
+        if asked.name is None or _is_folder(index, asked.name):
             _list(index, asked, screen)
             return
         session, path = _meant(index, asked)
@@ -136,7 +138,8 @@ def _refuse(asked: _Asked) -> None:
         raise click.UsageError("-o and --force say where --restore writes")
     if asked.name is None and (asked.at or asked.diff or asked.restore):
         raise click.UsageError("--at, --diff and --restore need a file")
-    if asked.name is not None and (asked.project or asked.since or asked.changed or asked.verify):
+    about_all = asked.project or asked.since or asked.changed or asked.verify
+    if asked.name is not None and about_all and (asked.verify or not os.path.isdir(asked.name)):
         raise click.UsageError("--project, --since, --changed and --verify are about all files")
 
 
@@ -155,7 +158,10 @@ def _list(index: "Index", asked: _Asked, screen: Screen) -> None:
     since = None
     if asked.since:
         since = round(clock.meant(asked.since, clock.now())[0] * _SECOND)
-    choice = Choice(changed=asked.changed, since=since, sort=asked.sort, among=among)
+    below = os.path.abspath(asked.name) if asked.name is not None else ""
+    choice = Choice(
+        changed=asked.changed, since=since, sort=asked.sort, among=among, below=text_of(below)
+    )
     limit = (30 if not asked.as_json else 0) if asked.limit is None else asked.limit
     found = touched(index.connection, choice, limit=limit + 1 if limit else None)
     rows = in_order(found, asked.sort)
@@ -170,6 +176,15 @@ def _list(index: "Index", asked: _Asked, screen: Screen) -> None:
 
 
 # What is meant
+
+
+def _is_folder(index: "Index", name: str) -> bool:
+    """Say whether a name is that of a folder, and not of a file that agents touched."""
+    from steno.report.files.naming import paths_ending
+
+    if name == _LAST or _is_id(name) or not os.path.isdir(name):
+        return False
+    return not paths_ending(index.connection, text_of(name))
 
 
 def _meant(index: "Index", asked: _Asked) -> tuple[str, str]:
@@ -188,8 +203,6 @@ def _meant(index: "Index", asked: _Asked) -> tuple[str, str]:
         try:
             return _session_of(index, name, asked), ""
         except (NotFound, OSError):
-            if os.path.isdir(name):
-                missing.hint = "a folder: `--project` lists what was touched in a project"
             raise missing from None
 
 

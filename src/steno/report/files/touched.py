@@ -60,6 +60,8 @@ class Choice(msgspec.Struct, frozen=True):
     sort: Sort = "last"
     among: tuple[str, ...] | None = None
     """The only projects, where there may be several."""
+    below: str = ""
+    """The folder that they lie in, however deep."""
 
 
 class Touched(msgspec.Struct, frozen=True):
@@ -179,6 +181,10 @@ def _where(choice: Choice) -> tuple[str, list[Any]]:
             "(SELECT value FROM json_each(?)))"
         )
         values.append(msgspec.json.encode(choice.among).decode())
+    if choice.below:
+        folder = choice.below.rstrip("/\\") + "/"
+        where.append(r"substr(replace(t.path, '\', '/'), 1, ?) = ?")
+        values += [len(folder), folder.replace("\\", "/")]
     for word in choice.words.split():
         where.append(r"t.path LIKE ? ESCAPE '\'")
         values.append(f"%{word.translate(_ESCAPE)}%")
