@@ -67,6 +67,11 @@ def check_whole(place: Path, step: str, before: Files, after: Files) -> None:
     name = f"{project().session_id}.jsonl"
     if any(key.endswith(name) for key in before):
         assert any(key.endswith(name) for key in now), step
+    # Where a session is found, all that is its own is found with it.
+    for key in now:
+        if key.endswith(name):
+            beside = key.removesuffix(".jsonl") + "/tool-results/"
+            assert any(other.startswith(beside) for other in now), (step, key)
 
 
 def check_killed(operation: str, tmp_path: Path, patch: pytest.MonkeyPatch, stride: int) -> None:

@@ -259,9 +259,9 @@ def test_the_archive_knows_that_it_only_moved(folder: Path) -> None:
     write(folder, project())
     archive_all((str(folder),))
     receipt = apply(plan_move(OLD, "/s", str(folder)))
-    assert len(list(newest_first((str(folder),)))) == 1
+    assert len(list(newest_first((str(folder),), archived=True))) == 1
     take_back(receipt)
-    assert len(list(newest_first((str(folder),)))) == 1
+    assert len(list(newest_first((str(folder),), archived=True))) == 1
 
 
 @pytest.mark.corpus
