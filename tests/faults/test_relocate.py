@@ -18,6 +18,7 @@ PLACES = os.pathsep.join([str(ROOT), str(Path(steno.__file__).parent.parent)])
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 thorough = pytest.mark.faults
+patient = pytest.mark.timeout(600)
 
 Files = dict[str, str]
 
@@ -98,6 +99,7 @@ def test_killed_at_some_steps_nothing_is_lost(
 
 
 @thorough
+@patient
 @pytest.mark.parametrize("operation", ["move", "undo", "unpack"])
 def test_killed_at_any_step_nothing_is_lost_and_it_can_be_finished_or_undone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
@@ -132,6 +134,7 @@ def is_back(place: Path) -> bool:
 
 
 @thorough
+@patient
 @pytest.mark.parametrize("operation", ["move", "undo", "unpack"])
 @pytest.mark.parametrize("kind", ["half", "ENOSPC", "EIO", "EROFS"])
 def test_any_step_may_fail(
