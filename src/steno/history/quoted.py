@@ -1,7 +1,7 @@
 r"""Text from sessions for a model that must not obey it: masked, inert, in fences it cannot close.
 
 >>> word("rm -rf `x`")
-'``rm -rf `x` ``'
+'`` rm -rf `x` ``'
 """
 
 from collections.abc import Iterator
