@@ -86,6 +86,22 @@ def test_sessions_go_to_another_machine(steno: Steno, new: Path, tmp_path: Path)
     assert seen(other) == {}
 
 
+@pytest.mark.usefixtures("home")
+def test_a_move_that_was_cut_off_is_said_and_finished(
+    steno: Steno, new: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", stop)
+        assert steno("relocate", OLD, new, "--apply").code == 3
+    assert "was cut off" in steno("relocate", OLD, new).err
+    assert steno("relocate", OLD, "/elsewhere", "--apply").code == 3
+    assert steno("relocate", OLD, new, "--apply").code == 0
+    assert [each["project"] for each in steno("ls", "--json").json] == [str(new)]
+
+
 def test_a_damaged_archive_is_one_line(steno: Steno, new: Path, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"hello")
     ran = steno("relocate", "--from-machine", tmp_path / "x", new)

@@ -18,6 +18,7 @@ PLACES = os.pathsep.join([str(ROOT), str(Path(steno.__file__).parent.parent)])
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and SIGKILL")
 thorough = pytest.mark.faults
+patient = pytest.mark.timeout(600)
 
 Files = dict[str, str]
 
@@ -67,6 +68,11 @@ def check_whole(place: Path, step: str, before: Files, after: Files) -> None:
     name = f"{project().session_id}.jsonl"
     if any(key.endswith(name) for key in before):
         assert any(key.endswith(name) for key in now), step
+    # Where a session is found, all that is its own is found with it.
+    for key in now:
+        if key.endswith(name):
+            beside = key.removesuffix(".jsonl") + "/tool-results/"
+            assert any(other.startswith(beside) for other in now), (step, key)
 
 
 def check_killed(operation: str, tmp_path: Path, patch: pytest.MonkeyPatch, stride: int) -> None:
@@ -93,6 +99,7 @@ def test_killed_at_some_steps_nothing_is_lost(
 
 
 @thorough
+@patient
 @pytest.mark.parametrize("operation", ["move", "undo", "unpack"])
 def test_killed_at_any_step_nothing_is_lost_and_it_can_be_finished_or_undone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
@@ -127,6 +134,7 @@ def is_back(place: Path) -> bool:
 
 
 @thorough
+@patient
 @pytest.mark.parametrize("operation", ["move", "undo", "unpack"])
 @pytest.mark.parametrize("kind", ["half", "ENOSPC", "EIO", "EROFS"])
 def test_any_step_may_fail(

@@ -44,6 +44,7 @@ def test_a_path_of_the_project_is_rewritten(before: str, after: str) -> None:
         '{"content":"/home/ada/work/a.py"}',
         '{"message":{"content":[{"type":"text","text":"/home/ada/work"}]}}',
         '{"lines":["/home/ada/work/a"]}',
+        '{"attachment":{"snapshot":{"workingDirectory":"/home/ada/work"}}}',
         '{"path":"/home/ada/work/a\\n/home/ada/work/b"}',
         '{"text":"he said \\"/home/ada/work\\" to me"}',
         '{"type":"api-request-blob","message":{"input":{"file_path":"/home/ada/work/a"}}}',

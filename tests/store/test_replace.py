@@ -17,7 +17,7 @@ from steno.store.busy import is_growing, writer_of
 from steno.store.discover import discover
 from steno.store.read import FileSource
 from steno.store.replace import backups, keep_new, swap, undo
-from steno.store.scratch import Identity, Scratch, identify, sweep
+from steno.store.scratch import Identity, Scratch, alive, identify, sweep
 
 SID = "5f0e1d2c-0000-4000-8000-000000000001"
 OLD = b'{"type":"user"}\n{"type":"assi'
@@ -497,3 +497,14 @@ def test_an_identity_is_of_the_file_behind_a_link(path: Path) -> None:
     assert identify(str(link)) == identify(str(path)) == Identity.of(path.stat())
     with FileSource(str(path)) as source:
         assert source.identity == (path.stat().st_dev, path.stat().st_ino)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells")
+def test_a_process_that_has_ended_is_not_alive_although_nobody_has_heard_of_it() -> None:
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    assert not alive(child)
+    os.waitpid(child, 0)
+    assert alive(os.getpid())

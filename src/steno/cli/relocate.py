@@ -11,7 +11,7 @@ from steno.cli.fit import wrapped
 from steno.cli.names import argument, text_of
 from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, program, roots, where_to_look
 from steno.cli.progress import Progress
-from steno.cli.screen import Screen, write_json
+from steno.cli.screen import Screen, complain, write_json
 from steno.errors import BadRequest
 from steno.index.home import index_of
 from steno.report import words
@@ -138,6 +138,11 @@ def _move(config: str, where: tuple[str, ...] | None, screen: Screen, wanted: _A
         receipt = _with_bar(0, "Moving", lambda done: finish(left, done))
         _moved(receipt, None, where, screen, wanted)
         return
+    if left is not None:
+        complain(
+            f"the move {left.id} of {left.old} was cut off",
+            f"the same again with --apply goes on; --undo {left.id} takes it back",
+        )
     plan: Plan = _with_bar(0, "Reading", lambda done: plan_move(old, new, config, done=done))
     if not wanted.apply:
         _told(plan, screen, wanted, _again(wanted, plan))

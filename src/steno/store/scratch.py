@@ -41,6 +41,7 @@ _FLAGS: Final = (
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
 )
+_STAT: Final = 4096
 _PRIVATE: Final = 0o600
 _NAME: Final = r"(?s)\.(?P<of>.+)\.(?P<pid>[0-9]{1,10})-[0-9a-f]{12}\.steno-tmp"
 _FULL: Final = frozenset({errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)})
@@ -233,4 +234,14 @@ def alive(pid: int) -> bool:
         return False
     except OSError:
         return True
-    return True
+    return not _is_ended(pid)
+
+
+def _is_ended(pid: int) -> bool:
+    """Say whether a process has ended and only waits for somebody to hear of it, as Linux tells."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            state = file.read(_STAT).rpartition(b")")[2].split()[:1]
+    except OSError:
+        return False
+    return state in ([b"Z"], [b"X"])

@@ -243,7 +243,9 @@ def test_what_is_hostile_is_refused_and_nothing_is_written(tmp_path: Path, kind:
 
 def members(kind: str) -> list[tuple[str, bytes, bytes]]:
     told = {"format": 1, "project": OLD, "config": "/c"}
-    files = [{"name": NAME, "size": len(LINE), "sha256": hashlib.sha256(LINE).hexdigest()}]
+    # What is no plain file has no bytes: without a look at its kind it would do for an empty one.
+    data = LINE if kind in ("name", "more") else b""
+    files = [{"name": NAME, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}]
     head = ("manifest.json", json.dumps({**told, "files": files}).encode(), tarfile.REGTYPE)
     body = {
         "link": [("files/000000", b"", tarfile.SYMTYPE)],
@@ -260,6 +262,13 @@ def test_what_is_no_archive_at_all_is_refused(tmp_path: Path) -> None:
         (tmp_path / "a").write_bytes(data)
         with pytest.raises(StenoError):
             brought(tmp_path / "a", tmp_path / "there")
+
+
+def test_an_archive_that_swells_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a", body=bytes(70 << 20))
+    assert path.stat().st_size < 70_000
+    with pytest.raises(BadRequest, match="would unpack to 73,400,320 bytes"):
+        brought(path, tmp_path / "there")
 
 
 def test_an_archive_bigger_than_the_disk_is_refused(

@@ -135,6 +135,26 @@ def test_history_and_the_clients_entry_follow_and_others_stay(folder: Path) -> N
     assert seen(folder) == before
 
 
+def test_the_clients_entry_follows_where_it_lies_beside_the_config_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = write(tmp_path / ".claude", project())
+    state = tmp_path / ".claude.json"
+    state.write_text(json.dumps({"projects": {OLD: {}}}))
+    move(folder)
+    assert json.loads(state.read_text()) == {"projects": {NEW: {}}}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="names are text there")
+def test_names_that_are_no_text_are_refused_before_anything_is_done(folder: Path) -> None:
+    made = project()
+    write(folder, made)
+    (folder / "projects" / made.folder / os.fsdecode(b"\xff.txt")).write_bytes(b"")
+    with pytest.raises(BadRequest, match="not UTF-8"):
+        plan_move(OLD, NEW, str(folder))
+
+
 def test_what_others_wrote_since_stays_when_it_is_undone(folder: Path) -> None:
     write(folder, project())
     history = folder / "history.jsonl"
@@ -259,9 +279,9 @@ def test_the_archive_knows_that_it_only_moved(folder: Path) -> None:
     write(folder, project())
     archive_all((str(folder),))
     receipt = apply(plan_move(OLD, "/s", str(folder)))
-    assert len(list(newest_first((str(folder),)))) == 1
+    assert len(list(newest_first((str(folder),), archived=True))) == 1
     take_back(receipt)
-    assert len(list(newest_first((str(folder),)))) == 1
+    assert len(list(newest_first((str(folder),), archived=True))) == 1
 
 
 @pytest.mark.corpus

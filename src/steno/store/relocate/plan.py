@@ -119,6 +119,7 @@ def checked(plan: Plan, steps: list[Step]) -> Plan:
     """Leave out what cannot go, and say so; refuse where a session would get lost."""
     kept: list[Step] = []
     notes = list(plan.notes)
+    _refuse_odd_names((plan.old, plan.new, *(each.source for each in steps)))
     for step in steps:
         if os.path.basename(step.source) == _STATE and (twice := _twice(step, plan)):
             notes.append(f"{step.source} is left: it has an entry for {twice} already")
@@ -138,6 +139,15 @@ def checked(plan: Plan, steps: list[Step]) -> Plan:
     if not os.path.isdir(plan.new):
         notes.append(f"there is no folder {plan.new} yet")
     return msgspec.structs.replace(plan, steps=tuple(kept), notes=tuple(notes))
+
+
+def _refuse_odd_names(paths: Iterable[str]) -> None:
+    """Refuse names that are not UTF-8: neither JSON nor a receipt can hold them."""
+    for path in paths:
+        try:
+            path.encode()
+        except UnicodeEncodeError as error:
+            raise BadRequest(f"{path!r} is not UTF-8", hint="rename it first") from error
 
 
 def _is_there(step: Step) -> bool:

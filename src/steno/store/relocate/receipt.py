@@ -18,6 +18,7 @@ from steno.format.loose import REFUSED
 from steno.format.reroot import Reroot
 from steno.store.clock import now
 from steno.store.disk import make_folder, read_all
+from steno.store.found import peek
 from steno.store.lock import Lock
 from steno.store.places import steno_home
 from steno.store.read import FileSource
@@ -40,12 +41,15 @@ MOVES: Final = "moves"
 _FILE: Final = "receipt.json"
 _KEPT: Final = "kept"
 _LOCK: Final = "lock"
-_UNFINISHED: Final = frozenset(("begun", "placed", "undoing"))
+_ENDED: Final = (b'{"state":"done"', b'{"state":"undone"')
+_HEAD: Final = 32
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """A move: what it is made of, and how far it got."""
+    """A move: how far it got, and what it is made of."""
 
+    state: State
+    """First, so that the first bytes of the file tell it."""
     kind: Literal["move", "unpack"]
     old: str
     new: str
@@ -53,7 +57,6 @@ class Receipt(msgspec.Struct, frozen=True):
     pairs: tuple[tuple[str, str], ...]
     steps: tuple[Step, ...]
     folders: tuple[str, ...] = ()
-    state: State = "begun"
     folder: str = ""
     """Where the receipt lies."""
     version: str = ""
@@ -117,6 +120,7 @@ def begun(plan: Plan, kind: Literal["move", "unpack"], folder: str) -> Receipt:
         Unwritable: it cannot be written; nothing was done.
     """
     receipt = Receipt(
+        "begun",
         kind,
         plan.old,
         plan.new,
@@ -191,10 +195,11 @@ def find_receipt(name: str) -> Receipt:
 def cut_off() -> Receipt | None:
     """Return the move that was begun and neither finished nor undone, if there is one."""
     for name in reversed(_ids()):
-        with suppress(Unreadable):
-            receipt = _read(os.path.join(steno_home(), MOVES, name))
-            if receipt.state in _UNFINISHED:
-                return receipt
+        folder = os.path.join(steno_home(), MOVES, name)
+        head = peek(os.path.join(folder, _FILE), _HEAD, []) or b""
+        if not head.startswith(_ENDED):
+            with suppress(Unreadable, BadRequest):
+                return _read(folder)
     return None
 
 
