@@ -314,14 +314,15 @@ def test_only_a_manager_can_say_that_its_rules_alone_count(folder: Folder) -> No
     assert [rule.text for rule in folder.load().permissions.allow] == ["Read"]
 
 
-def test_lists_of_servers_add_up(folder: Folder) -> None:
+def test_lists_of_servers_add_up_and_unknown_keys_are_kept(folder: Folder) -> None:
     folder.write("user", {"enabledMcpjsonServers": ["a"], "statusLine": {"type": "command"}})
     folder.write("managed", {"enabledMcpjsonServers": ["b", "a"]})
     folder.write("local", {"disabledMcpjsonServers": ["c"]})
     settings = folder.load()
     assert settings.enabled_mcpjson == ("b", "a")
     assert settings.disabled_mcpjson == ("c",)
-    assert not settings.notes
+    assert settings.other == {"statusLine": {"type": "command"}}
+    assert settings.origin["statusLine"] == "user"
 
 
 def test_settings_in_the_home_folder_are_the_users_only(folder: Folder) -> None:

@@ -435,6 +435,12 @@ def test_a_prompt_that_a_hook_keeps_out_leaves_nothing_to_go_on_with(chat: Chat)
     assert "no way" in chat("-p", "one", "--settings", settings, code=1)
     assert b'"informational"' in chat.files[0].read_bytes()
     chat("-p", "-c", "two", code=1)
+    chat("-p", "three")
+    chat("-p", "four", "--settings", settings, code=1)
+    assert chat("-p", "-c", "five") == "Yes.\n"
+    (sent,) = {str(each.body["messages"]) for each in list(chat.server.requests)[-1:]}
+    assert "three" in sent
+    assert "four" not in sent
 
 
 def test_what_sub_agents_cost_counts(chat: Chat, script: Script) -> None:

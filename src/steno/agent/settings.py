@@ -46,6 +46,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     env: dict[str, str] = {}
     hooks: tuple[Hook, ...] = ()
+    disable_all_hooks: bool = False
     output_style: str = ""
     language: str = ""
     """What the model answers in; empty for what it is asked in."""
@@ -57,6 +58,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     disabled_mcpjson: tuple[str, ...] = ()
     mcp_servers: dict[str, Any] = {}
     sandbox: SandboxSettings = SandboxSettings()
+    other: dict[str, Any] = {}
+    """Every key that the engine has no name for, from the highest layer that has it."""
     origin: dict[str, Layer] = {}
     notes: tuple[Note, ...] = ()
 
@@ -98,6 +101,7 @@ class _Merge:
         self.layers = layers
         self.notes = notes
         self.origin: dict[str, Layer] = {}
+        self.known: set[str] = {"permissions", "env", "hooks", "mcpServers", "sandbox", "$schema"}
 
     def settings(self) -> Settings:
         return Settings(
@@ -105,6 +109,7 @@ class _Merge:
             model=self._one("model", str, ""),
             env=self._env(),
             hooks=self._hooks(),
+            disable_all_hooks=self._one("disableAllHooks", bool, False),
             output_style=self._one("outputStyle", str, ""),
             language=self._one("language", str, ""),
             always_thinking=self._one("alwaysThinkingEnabled", bool, False),
@@ -115,11 +120,13 @@ class _Merge:
             disabled_mcpjson=self._all("disabledMcpjsonServers"),
             mcp_servers=self._servers(),
             sandbox=sandbox_of(self.layers, self.notes),
+            other=self._other(),
             origin=self.origin,
             notes=tuple(self.notes),
         )
 
     def _one(self, key: str, kind: type[T], otherwise: T) -> T:
+        self.known.add(key)
         for source, top in self.layers:
             value: object = top.get(key)
             if value is None:
@@ -131,6 +138,7 @@ class _Merge:
         return otherwise
 
     def _all(self, key: str) -> tuple[str, ...]:
+        self.known.add(key)
         return tuple(
             dict.fromkeys(item for _, top in self.layers for item in strings(top.get(key)))
         )
@@ -201,6 +209,14 @@ class _Merge:
                 if servers.setdefault(name, value) is value:
                     self.origin[f"mcpServers.{name}"] = source.layer
         return servers
+
+    def _other(self) -> dict[str, Any]:
+        other: dict[str, Any] = {}
+        for source, top in self.layers:
+            for key in top.keys() - self.known - other.keys():
+                other[key] = top[key]
+                self.origin[key] = source.layer
+        return other
 
 
 def _as_env(value: object) -> str:

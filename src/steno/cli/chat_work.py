@@ -83,7 +83,7 @@ def _check_id(session_id: str, config: str) -> None:
 
 
 def _newest(options: "Options") -> str:
-    """Return the newest session of this folder."""
+    """Return the newest session of this folder in which something was said."""
     from steno.format.slugs import slug
 
     folder = os.path.join(options.config, "projects", slug(os.path.realpath(options.cwd)))
@@ -92,6 +92,17 @@ def _newest(options: "Options") -> str:
     except OSError:
         names = []
     paths = [os.path.join(folder, name) for name in names if not name.startswith("agent-")]
-    if not paths:
+    newest = sorted(paths, key=os.path.getmtime, reverse=True)
+    found = next(filter(_has_words, newest), None)
+    if found is None:
         raise NotFound("no session of this folder to go on with", hint="leave --continue out")
-    return max(paths, key=os.path.getmtime)
+    return found
+
+
+def _has_words(path: str) -> bool:
+    """Whether somebody said something: of a prompt that a hook kept out only a note is left."""
+    import re
+
+    said = re.compile(rb'"type"\s*:\s*"(user|assistant)"')
+    with open(path, "rb") as file:
+        return any(said.search(line) for line in file)
