@@ -1,6 +1,7 @@
 """What a page is made of: its elements, and whether all of them are ones that we write."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from html.parser import HTMLParser
 from typing import Final
 
@@ -79,13 +80,16 @@ def _wrong(tag: str, given: dict[str, str | None]) -> Iterator[str]:
 
 def kinds_of(html: str) -> set[Kind]:
     """Return the kinds of elements that a page has."""
-    reader = _Reader()
-    reader.feed(html)
-    return reader.kinds
+    return _read(html).kinds
 
 
 def strangers_in(html: str) -> list[str]:
     """Return what no page of ours is made of."""
+    return _read(html).strange
+
+
+@lru_cache(maxsize=1_000)
+def _read(html: str) -> _Reader:
     reader = _Reader()
     reader.feed(html)
-    return reader.strange
+    return reader
