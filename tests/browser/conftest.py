@@ -5,7 +5,6 @@ the test that looked at it.
 """
 
 import os
-import shutil
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,12 @@ from playwright.sync_api import (
     Dialog,
     Page,
     Request,
-    sync_playwright,
 )
+from tests.chromium import chromium
 from tests.web.explorer import Explorer, explorer
 
 from steno.demo.write import write_demo
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
 _SIZES = {"desk": (1440, 900), "phone": (390, 844)}
 _PATIENCE = 240
 
@@ -39,13 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="module")
 def browser() -> Generator[Browser]:
     """Give a browser; gone behind each module, since its loop runs in the thread of the tests."""
-    path = next(filter(None, map(shutil.which, _NAMES)), None)
-    if path is None:
-        pytest.fail("there is no Chromium; `make test` installs it where it may")
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+    with chromium() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 from tests.browser.axe import assert_accessible
 from tests.browser.conftest import Look
 from tests.web import gallery as page_for_tests
@@ -63,7 +64,7 @@ def test_pictures_are_really_shown(inside: tuple[Explorer, str], look: Look) -> 
     page = look(inside[0], f"/gallery/{inside[1]}?verb=Read")
     picture = page.locator(".pictures img").first
     picture.scroll_into_view_if_needed()
-    page.wait_for_load_state("networkidle")
+    expect(picture).to_have_js_property("complete", value=True)
     assert picture.evaluate("each => each.naturalWidth") == 24
 
 

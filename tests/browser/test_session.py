@@ -40,7 +40,9 @@ def test_sessions_are_accessible_and_fit(
         page.wait_for_selector(".turns .turn")
         for step in page.locator(".step.agent > summary, .step.failed > summary").all():
             step.click()
-        page.wait_for_load_state("networkidle")
+        # What was opened is there, and so is what comes behind the page.
+        for inside in page.locator(".step[open] > .in, #panel").all():
+            expect(inside).not_to_be_empty()
         shot(page, f"session-{name.split()[0].lower()}-{size}-{theme}")
         assert_accessible(page)
         assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), name

@@ -11,6 +11,13 @@ _REBINDING: Final = (
     f"{_SERVER}::test_a_page_that_had_its_name_point_here_gets_nothing",
     "web/test_gate.py::test_a_name_from_elsewhere_gets_nothing",
 )
+_XSS: Final = "security/test_xss.py"
+_SCRIPTS: Final = (
+    f"{_XSS}::test_every_element_of_some_of_all_pages_is_one_of_ours",
+    f"{_XSS}::test_every_kind_of_element_runs_asks_for_and_breaks_nothing",
+    f"{_XSS}::test_no_page_runs_asks_for_or_breaks_anything",
+)
+_POLICY: Final = "web/test_gate.py::test_no_answer_lets_a_page_run_a_script_of_its_own"
 _ESCAPES: Final = (f"{_AGENT}::test_what_acts_on_a_terminal_reaches_none",)
 _CHANGES: Final = (
     "store/test_watch.py::test_very_many_changes_at_once_lead_to_a_look_at_everything",
@@ -133,15 +140,17 @@ ELSEWHERE: Final = {
     "watchfiles#348": _CHANGES,
     "rsyslog#6901": _CHANGES,
 }
-# Scripts in pages that are made of sessions: the tests are owed by the room that makes them.
-OWED: Final = (
-    "claude-code-transcripts#104",
-    "claude-code-log#244",
-    "clawmetry#2958",
-    "pi#3531",
-    "gajae-code#1737",
-    "nbconvert without CSP",
-)
+# Scripts in pages that are made of sessions.
+PAGES: Final = dict.fromkeys(
+    (
+        "claude-code-transcripts#104",
+        "claude-code-log#244",
+        "clawmetry#2958",
+        "pi#3531",
+        "gajae-code#1737",
+    ),
+    _SCRIPTS,
+) | {"nbconvert without CSP": (*_SCRIPTS, _POLICY)}
 EVERY: Final = """
 claude-code-transcripts#104, claude-code-log#244, clawmetry#2958, pi#3531, gajae-code#1737,
 nbconvert without CSP, CVE-2025-49596, CVE-2025-66414, CVE-2025-66416, CVE-2025-52882,
@@ -162,4 +171,4 @@ watchfiles#348, rsyslog#6901
 def table() -> dict[str, tuple[str, ...]]:
     """Return every hole and its tests."""
     named = {hole: (test,) for hole, test in COMMANDS.items()}
-    return {**named, **PLACES, **TRUST, **ELSEWHERE}
+    return {**named, **PLACES, **TRUST, **ELSEWHERE, **PAGES}

@@ -63,8 +63,8 @@ def is_stream(headers: dict[str, str]) -> bool:
     return headers.get("content-type", "").startswith(_STREAM)
 
 
-def crawl(of: Explorer, *, each: int, at_most: dict[str, int] | None = None) -> list[str]:
-    """Return addresses that answer with a page: at most `each` of one shape.
+def crawl(of: Explorer, *, each: int, at_most: dict[str, int] | None = None) -> dict[str, str]:
+    """Return addresses that answer with a page, and the pages: at most `each` of one shape.
 
     `at_most` says how many of a route there may be, where that is more.
     """
@@ -72,7 +72,7 @@ def crawl(of: Explorer, *, each: int, at_most: dict[str, int] | None = None) -> 
     waiting = deque(filled(way, of) for way, _ in known)
     seen = set(waiting)
     shapes: Counter[str] = Counter()
-    found: list[str] = []
+    found: dict[str, str] = {}
     with Line(of.port, of.cookie) as line:
         while waiting:
             address = waiting.popleft()
@@ -81,7 +81,7 @@ def crawl(of: Explorer, *, each: int, at_most: dict[str, int] | None = None) -> 
             if answer.status != 200 or is_stream(answer.headers):
                 continue
             if answer.headers["content-type"].startswith("text/html"):
-                found.append(address)
+                found[address] = answer.body.decode()
             for next_one in _addresses(answer.body):
                 route, shape, asked = _shape(next_one, known)
                 # What is asked for together is more than anybody could look at.

@@ -33,3 +33,15 @@ def test_a_code_works_once_and_leads_to_the_page_that_was_asked_for(demo: Explor
 def test_what_is_ready_is_sent_at_once(demo: Explorer) -> None:
     """Accepted sockets are told not to wait only where the listening one names its protocol."""
     assert demo.server._socket.proto == socket.IPPROTO_TCP
+
+
+@pytest.mark.parametrize("way", ["/", "/usage", "/nowhere", "/static/x/steno.js", "/live?after=x"])
+def test_no_answer_lets_a_page_run_a_script_of_its_own(demo: Explorer, way: str) -> None:
+    policy = demo.get(way).headers["content-security-policy"]
+    parts = (rule.strip().partition(" ") for rule in policy.split(";") if rule.strip())
+    rules = {name: value for name, _, value in parts}
+    assert rules["default-src"] == "'none'"
+    assert rules.get("script-src", "'none'") in ("'self'", "'none'")
+    assert "unsafe" not in policy
+    assert rules["frame-ancestors"] == "'none'"
+    assert rules["base-uri"] == "'none'"

@@ -48,6 +48,23 @@ def test_any_two_reads_give_the_page_of_one(tmp_path: Path, share: float) -> Non
             assert later == [pages(other, made) for made in every[:_KEPT]]
 
 
+def test_a_sub_agent_that_goes_on_alone_is_seen(tmp_path: Path) -> None:
+    every = everything("2.1.325")
+    made = next(each for each in every if any("/subagents/" in name for name in each.files()))
+    with exploring(tmp_path, made) as (found, _):
+        path = next((tmp_path / "config").rglob("subagents/agent-*.jsonl"))
+        way = f"/s/{made.session_id}/a/{path.stem.removeprefix('agent-')}?detail=everything"
+        whole = found.get(way).text
+        rest = cut(path, 0.4)
+        found.refresh()
+        short = found.get(way).text
+        assert short != whole
+        with path.open("ab") as file:
+            file.write(rest)
+        found.refresh()
+        assert found.get(way).text == whole
+
+
 def many() -> Session:
     made = session(full=True)
     for number in range(12):

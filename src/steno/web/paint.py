@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "duration",
     "links",
+    "make_ready",
     "money",
     "page",
     "part",
@@ -84,6 +85,13 @@ def page(house: "House", template: str, /, **values: Any) -> str:
 def part(template: str, /, **values: Any) -> str:
     """Return a piece of a page."""
     return _environment().get_template(template).render({"links": links(), **values})
+
+
+def make_ready() -> None:
+    """Compile every template, so that nobody who looks has to wait for it."""
+    environment = _environment()
+    for name in environment.list_templates():
+        environment.get_template(name)
 
 
 @lru_cache(maxsize=1)

@@ -9,6 +9,7 @@ from steno.errors import StenoError
 from steno.web.house import House
 from steno.web.pages.sessions import sessions
 from steno.web.pages.usage import usage
+from steno.web.paint import make_ready
 
 __all__ = ["warm"]
 
@@ -17,6 +18,7 @@ _FIRST: Final = (("/", sessions), ("/usage", usage))
 
 def warm(house: House) -> None:
     """Make them; what they rest on is kept until the index changes."""
+    make_ready()
     for way, made in _FIRST:
         scope: dict[str, object] = {
             "type": "http",

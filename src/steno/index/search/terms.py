@@ -199,13 +199,16 @@ def _pattern(piece: Piece) -> str:
 
 def spans_in(forms: Sequence[Form], tokens: Sequence[Token]) -> list[Span]:
     """Return where any of the forms stands in a text that was cut, in order."""
-    places = {token[1]: token for token in tokens}
+    several = any(len(form.pieces) > 1 for form in forms)
+    places = {token[1]: token for token in tokens} if several else {}
     found: set[Span] = set()
     for form in forms:
-        first = form.pieces[0][0]
+        first, piece = form.pieces[0]
         rest = [(at - first, piece) for at, piece in form.pieces[1:]]
-        for token in tokens:
-            span = _starts_at(token, form.pieces[0][1], rest, places)
+        # Nearly all words are whole, and nearly all of a text is something else.
+        whole = len(piece) == 1
+        for token in [each for each in tokens if each[0] == piece[0]] if whole else tokens:
+            span = _starts_at(token, piece, rest, places)
             if span is not None:
                 found.add(span)
                 if len(found) >= _MOST:

@@ -14,6 +14,7 @@ from steno.report.cases import HARMS, Case, Harm
 from steno.report.goto import titles_of
 from steno.report.health import Health
 from steno.safe.html import words as shown
+from steno.session.story.titles import UNTITLED
 from steno.store.archive.gone import kept_number
 from steno.web.house import House, NotReady
 from steno.web.paint import links, page
@@ -32,6 +33,7 @@ _ICONS: Final[dict[Harm, tuple[str, str]]] = {
     "drift": ("unknown", "mid"),
     "clutter": ("archive", "mid"),
 }
+_NO_TITLE: Final = (None, "", "(no title)", UNTITLED)
 _VERSIONS: Final = 8
 _WHOLE: Final = 100
 
@@ -113,7 +115,7 @@ def _shown(case: Case, titles: dict[str, str]) -> _Shown:
         _prose(case.means),
         [
             _Who(
-                titles.get(each.id, each.name),
+                each.name if titles.get(each.id) in _NO_TITLE else titles[each.id],
                 links().session(each.id) if each.id in titles else "",
                 each.about,
             )

@@ -1,0 +1,25 @@
+"""A real browser, wherever it is installed."""
+
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+__all__ = ["chromium"]
+
+_NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
+
+
+@contextmanager
+def chromium(*arguments: str) -> Generator[Browser]:
+    """Give the system's Chromium; a test that needs one fails where there is none."""
+    path = next(filter(None, map(shutil.which, _NAMES)), None)
+    if path is None:
+        pytest.fail("there is no Chromium; `make test` installs it where it may")
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", *arguments])
+        yield found
+        found.close()
