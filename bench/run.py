@@ -18,10 +18,10 @@ import tempfile
 from pathlib import Path
 
 import explorer
+import export
 from table import Row, passed, row, show
 
 import agent
-import export
 import index
 
 HERE = Path(__file__).resolve().parent
