@@ -96,6 +96,33 @@ class Ccusage(Peer):
         return int(json.loads(done.output)["totals"]["outputTokens"])
 
 
+class Transcripts(Peer):
+    """claude-code-transcripts: sessions as pages of HTML."""
+
+    def pages(self, state: Path, config: Path, out: Path) -> Run:
+        """Write every session, sub-agents included, as pages."""
+        source = ["--source", str(config / "projects"), "--output", str(out)]
+        command = [str(self.binary), "all", *source, "--include-agents", "--quiet"]
+        return run(command, self.env(state, config))
+
+
+def transcripts(folder: Path) -> Transcripts:
+    """Return claude-code-transcripts, installed with pip into a virtual environment.
+
+    Raises:
+        Unavailable: it cannot be installed.
+    """
+    place = folder / "peers" / "transcripts"
+    pattern = "bin/claude-code-transcripts"
+    if not any(place.glob(pattern)):
+        _call([sys.executable, "-m", "venv", "--clear", str(place)])
+        pip = [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+        _call([*pip, "--disable-pip-version-check", "claude-code-transcripts"])
+    binary = _only(place, pattern)
+    said = subprocess.run([str(binary), "--version"], check=True, capture_output=True, text=True)
+    return Transcripts(binary, said.stdout.strip().rpartition(" ")[2])
+
+
 def agentsview(folder: Path) -> Agentsview:
     """Return agentsview, installed with pip into a virtual environment below the folder.
 

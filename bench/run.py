@@ -18,6 +18,7 @@ import tempfile
 from pathlib import Path
 
 import explorer
+import export
 from table import Row, passed, row, show
 
 import agent
@@ -176,6 +177,7 @@ def main() -> None:
         rows += [checking(corpus), one_big_file("check", "check", 300, big)]
         rows += [few_huge_lines(folder), sparse_file("check", "check", folder)]
         rows += agent.measured(options.turns)
+        rows += export.measured(folder, generated(folder, 100), with_peers=not options.no_peers)
         rows += index.measured(folder, corpus, with_peers=not options.no_peers)
         rows += explorer.measured(folder, corpus, big, with_peers=not options.no_peers)
     if options.json:

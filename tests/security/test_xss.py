@@ -17,12 +17,12 @@ from tests.web.explorer import Explorer
 pytestmark = pytest.mark.timeout(300)
 
 _LOTS: Final = 24
-_LISTEN: Final = """
+LISTEN: Final = """
 window.__breaches = [];
 document.addEventListener("securitypolicyviolation", (event) =>
   window.__breaches.push(`${event.effectiveDirective} ${event.blockedURI} ${event.sample}`));
 """
-_OPEN: Final = """async () => {
+OPEN: Final = """async () => {
   for (const fold of document.querySelectorAll("details:not([open])")) {
     fold.open = true;
   }
@@ -44,7 +44,7 @@ class Watch:
         self.trouble: list[str] = []
         self._base = base
         self._where = ""
-        context.add_init_script(_LISTEN)
+        context.add_init_script(LISTEN)
         context.on("page", self._hear)
         self.page: Page = context.new_page()
 
@@ -73,7 +73,7 @@ class Watch:
         """Open an address and everything on it."""
         self._where = address
         self.page.goto(address, wait_until="load")
-        self.page.evaluate(_OPEN)
+        self.page.evaluate(OPEN)
         found = self.page.evaluate(f"[window.__breaches, window.{MARK} ?? null, location.href]")
         for breach in found[0]:
             self._note(f"policy {breach}")

@@ -69,7 +69,13 @@ class _Asked(msgspec.Struct):
 @click.option(
     "--query", metavar="WORDS", help="All in which words stand, as `steno search` has it."
 )
-@click.option("--format", type=click.Choice(FORMATS), default="html", show_default=True)
+@click.option(
+    "--format",
+    type=click.Choice(FORMATS),
+    default="html",
+    show_default=True,
+    help="What to write; see above.",
+)
 @click.option(
     "--level",
     type=click.Choice(LEVELS),

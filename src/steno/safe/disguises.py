@@ -63,7 +63,7 @@ def covers_of(stems: Iterable[bytes]) -> tuple[Cover, ...]:
     hexed = dict.fromkeys(
         needle
         for stem in stems
-        for needle in (stem[:3].hex().encode(), stem[:3].hex().upper().encode())
+        for needle in (stem[:2].hex().encode(), stem[:2].hex().upper().encode())
     )
     return (
         Cover(

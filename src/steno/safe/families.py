@@ -124,7 +124,7 @@ _NAME: Final = rb"[A-Za-z0-9_-]{0,24}"
 
 
 FAMILIES: Final = (
-    _of("anthropic-key", "Anthropic keys", b"sk-ant-", rb"sk-ant-[A-Za-z0-9_-]{20,}", stems=b"sk-"),
+    _of("anthropic-key", "Anthropic keys", b"sk-", rb"sk-ant-[A-Za-z0-9_-]{20,}", stems=b"sk-"),
     _of(
         "openai-key",
         "OpenAI keys",
@@ -160,8 +160,8 @@ FAMILIES: Final = (
     _of(
         "aws-secret-key",
         "AWS secret keys",
-        b"aws_secret AWS_SECRET SecretAccessKey secretAccessKey",
-        rb"[A-Za-z_]{10,40}" + _IS + rb"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
+        b"ecret ECRET",
+        rb"(?i:ecret_?access_?key)" + _IS + rb"(?P<secret>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])",
         is_varied,
         alone=False,
         stems=b"ecret",
@@ -176,7 +176,7 @@ FAMILIES: Final = (
     _of(
         "slack-token",
         "Slack tokens",
-        b"xoxb- xoxp- xoxa- xoxr- xoxs- xoxe- xapp-",
+        b"xox xapp-",
         rb"x(?:ox[abeoprs]|app)-[A-Za-z0-9-]{16,}",
         stems=b"xox xapp",
     ),
@@ -267,8 +267,7 @@ FAMILIES: Final = (
     _of(
         "named-secret",
         "keys, tokens and secrets by their names",
-        b'ecret= ecret: ecret" ecret\\" ECRET= ECRET: ECRET" ECRET\\" oken= oken: oken" oken\\" '
-        b'ecret_key SECRET_KEY ecretKey OKEN= OKEN: OKEN" OKEN\\" api_key API_KEY apiKey '
+        b'ecret ECRET oken= oken: oken" oken\\" OKEN= OKEN: OKEN" OKEN\\" api_key API_KEY apiKey '
         b"api-key API-KEY Api-Key apikey APIKEY ccess_key ACCESS_KEY",
         rb"(?i:ecret(?:[_-]?key)?|oken|api[_-]?key|ccess_key)" + _NAME + _IS + _VALUE,
         is_random,

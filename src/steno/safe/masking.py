@@ -13,7 +13,7 @@ afterwards, and its records stay the records they were.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -159,13 +159,13 @@ def _order(edit: Edit) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1)
-def _plain_needles() -> tuple[tuple[bytes, tuple[Family, ...]], ...]:
+def _plain_needles() -> dict[bytes, list[Family]]:
     """Return every needle with the families that it may stand for."""
     found: dict[bytes, list[Family]] = {}
     for family in FAMILIES:
         for needle in family.needles:
             found.setdefault(needle, []).append(family)
-    return tuple((needle, tuple(families)) for needle, families in found.items())
+    return found
 
 
 @lru_cache(maxsize=1)
@@ -183,24 +183,27 @@ def _find() -> Callable[[bytes, bytes, int, int], int]:
     return library.find
 
 
-def _places(data: bytes, needle: bytes, low: int, high: int) -> Iterator[int]:
-    """Yield where a needle stands, of the places from `low` to before `high`."""
+def _hits(data: bytes, needles: Iterable[bytes], low: int) -> Iterator[tuple[int, bytes]]:
+    """Yield where needles stand in a chunk; nearly all of them nowhere, so that comes first."""
     find = _find()
-    end = min(len(data), high + len(needle) - 1)
-    at = find(data, needle, low, end)
-    while at >= 0:
-        yield at
-        at = find(data, needle, at + 1, end)
+    high = low + _CHUNK
+    size = len(data)
+    for needle in needles:
+        end = min(size, high + len(needle) - 1)
+        at = find(data, needle, low, end)
+        while at >= 0:
+            yield at, needle
+            at = find(data, needle, at + 1, end)
 
 
 def _bare(data: bytes) -> Iterator[Edit]:
+    families = _plain_needles()
     for low in range(0, len(data), _CHUNK):
-        for needle, families in _plain_needles():
-            for at in _places(data, needle, low, low + _CHUNK):
-                for family in families:
-                    found = family.at(data, at)
-                    if found is not None:
-                        yield _masked(*found, family.id)
+        for at, needle in _hits(data, families, low):
+            for family in families[needle]:
+                found = family.at(data, at)
+                if found is not None:
+                    yield _masked(*found, family.id)
 
 
 def _masked(begin: int, end: int, family: str, cover: str = "") -> Edit:
@@ -210,11 +213,7 @@ def _masked(begin: int, end: int, family: str, cover: str = "") -> Edit:
 def _disguised(data: bytes) -> Iterator[Edit]:
     for low in range(0, len(data), _CHUNK):
         for cover in _covers():
-            hits = [
-                (at, needle)
-                for needle in cover.needles
-                for at in _places(data, needle, low, low + _CHUNK)
-            ]
+            hits = list(_hits(data, cover.needles, low))
             if hits:
                 yield from _uncovered(data, cover, sorted(hits))
 
@@ -238,7 +237,7 @@ def _uncovered(data: bytes, cover: Cover, hits: list[tuple[int, bytes]]) -> Iter
 
 def _family_in(text: bytes) -> str:
     """Return the family of a secret that stands in a text, or nothing."""
-    for needle, families in _plain_needles():
+    for needle, families in _plain_needles().items():
         at = text.find(needle)
         while at >= 0:
             for family in families:
@@ -249,12 +248,12 @@ def _family_in(text: bytes) -> str:
 
 
 def _personal(data: bytes) -> Iterator[Edit]:
-    for needle in HOME_NEEDLES:
-        for at in _places(data, needle, 0, len(data)):
+    for low in range(0, len(data), _CHUNK):
+        for at, _ in _hits(data, HOME_NEEDLES, low):
             home = home_at(data, at)
             if home is not None:
                 yield Edit(home[0], home[1], _HOME, "", home[2])
-    for at in _places(data, MAIL_NEEDLE, 0, len(data)):
-        mail = mail_at(data, at)
-        if mail is not None:
-            yield _masked(*mail, _MAIL)
+        for at, _ in _hits(data, (MAIL_NEEDLE,), low):
+            mail = mail_at(data, at)
+            if mail is not None:
+                yield _masked(*mail, _MAIL)

@@ -16,6 +16,7 @@ bodies/    what is inside a step, a record, a gap: one file for each family of t
 story/     one session as values for a page: turns, steps, what is in a step
 files/     what agents did to files as values for a page: tree, timeline, versions
 pair/      two sessions as values for a page: what differs, both paths, what to choose from
+export/    sessions as pages that need no server; others write them
 pages/     one file each: what the address asks for → the page
 serve      the loopback server around it all
 

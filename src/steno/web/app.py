@@ -39,6 +39,7 @@ PAGES: Final = (
     ("/s/{key}/panel", "session:panel"),
     ("/s/{key}/findings", "session:findings"),
     ("/s/{key}/live", "live:live"),
+    ("/s/{key}/export", "export:export"),
     ("/s/{key}/step/{place}", "step:step"),
     ("/s/{key}/records", "records:records"),
     ("/s/{key}/record/{offset}", "records:record"),

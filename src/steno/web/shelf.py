@@ -18,7 +18,7 @@ from steno.store.discover import found_at
 from steno.store.found import Found
 from steno.store.library import open_found
 
-__all__ = ["Shelf"]
+__all__ = ["Shelf", "found_at_path"]
 
 _AGENT: Final = "agent-"
 _SUFFIX: Final = ".jsonl"
@@ -60,7 +60,7 @@ class Shelf:
         """
         book = self._book(path)
         with book.lock:
-            found = _found(path)
+            found = found_at_path(path)
             sign = _sign(found)
             if book.session is None or book.sign != sign:
                 book.session = open_found(found, book.before(found))
@@ -80,7 +80,7 @@ class Shelf:
         with self._lock:
             book = self._books.get(path)
         # One that is being read will be there in a moment.
-        return book is not None and (book.lock.locked() or book.sign == _sign(_found(path)))
+        return book is not None and (book.lock.locked() or book.sign == _sign(found_at_path(path)))
 
     def _book(self, path: str) -> _Book:
         with self._lock:
@@ -109,7 +109,12 @@ def _shut(book: _Book) -> None:
             book.lock.release()
 
 
-def _found(path: str) -> Found:
+def found_at_path(path: str) -> Found:
+    """Return the session at a path, on the disk or in the archive.
+
+    Raises:
+        NotFound: it is gone, and was not archived.
+    """
     if os.path.lexists(path):
         return found_at(path)
     kept = gone_at(path)

@@ -183,7 +183,12 @@ def coloured(shown: Window, language: str, start: int | None = 1) -> Markup:
 def prose(text: str, about: About, *, kind: str = "said", offset: int | None = None) -> Markup:
     """Return Markdown as a page shows it: `said` is a plain text, `think` a quiet one."""
     shown = window(text.strip(), about, offset=offset, lines=_FULL_LINES)
-    return Markup(part("body-prose.html.j2", kind=kind, body=markdown(shown.text), shown=shown))
+    more = ""
+    if shown.said:
+        doors = _links([door for door in shown.doors if door.address])
+        more = f'<p class="dim small">{words(shown.said)} {doors}</p>'
+    classes = "think" if kind == "think" else "said prose"
+    return Markup(f'<div class="{classes}">{markdown(shown.text)}\n{more}</div>\n')
 
 
 def clipped(text: str, most: int = _SAID) -> str:
@@ -275,16 +280,26 @@ def _foot(facts: Sequence[Fact], said: str, doors: Sequence[Door]) -> str:
 
 
 def _fact(fact: Fact) -> str:
-    value = fact.value if isinstance(fact.value, Markup) else words(fact.value)
     name = f"{words(fact.name)} " if fact.name else ""
-    mood = f' class="{fact.mood}"' if fact.mood else ""
-    return f"<span{mood}>{name}{value}</span>"
+    return f"<span{_mood(fact)}>{name}{_value(fact)}</span>"
+
+
+def _mood(fact: Fact) -> str:
+    return f' class="{fact.mood}"' if fact.mood else ""
+
+
+def _value(fact: Fact) -> Markup:
+    return fact.value if isinstance(fact.value, Markup) else words(fact.value)
 
 
 def facts(*found: Fact) -> Markup:
     """Return names and values, those without a value left out."""
     kept = _told(found)
-    return Markup(part("body-facts.html.j2", facts=kept)) if kept else Markup("")
+    rows = "".join(
+        f"<div><dt>{words(each.name)}</dt><dd{_mood(each)}>{_value(each)}</dd></div>"
+        for each in kept
+    )
+    return Markup(f'<dl class="of">{rows}</dl>\n') if kept else Markup("")
 
 
 def _told(found: Sequence[Fact]) -> list[Fact]:

@@ -55,3 +55,33 @@ class FileLinks(Links):
         """A project has no page."""
         del key, query
         return ""
+
+    def search(self, **query: str | int | None) -> str:
+        """Nothing can be asked."""
+        del query
+        return ""
+
+    def files(self, **query: str | int | None) -> str:
+        """Files have no pages."""
+        del query
+        return ""
+
+    def file(self, key: str, **query: str | int | None) -> str:
+        """A file has none."""
+        del key, query
+        return ""
+
+    def usage(self, **query: str | int | None) -> str:
+        """Figures stand beside what they are of."""
+        del query
+        return ""
+
+    def health(self, **query: str | int | None) -> str:
+        """What is wrong is not told to others."""
+        del query
+        return ""
+
+    def compare(self, **query: str | int | None) -> str:
+        """Nothing can be compared."""
+        del query
+        return ""

@@ -1,0 +1,125 @@
+"""`steno export` writes what it says, where it was told, and says what it masked."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.conftest import Steno
+
+from steno.demo.write import DemoReport
+
+pytestmark = pytest.mark.usefixtures("demo")
+
+
+def test_one_session_is_one_page_that_holds_all_it_needs(steno: Steno, tmp_path: Path) -> None:
+    page = tmp_path / "talk.html"
+    ran = steno("export", "--demo", "last", "-o", page)
+    assert ran.code == 0
+    text = page.read_text()
+    assert "<!doctype html>" in text
+    assert "Content-Security-Policy" in text
+    assert '<link rel="stylesheet"' not in text
+    assert "/home/ada" not in text
+    assert "masked: " in ran.err
+
+
+def test_many_sessions_become_a_folder_with_a_list(steno: Steno, tmp_path: Path) -> None:
+    ran = steno("export", "--demo", "--project", "gravel", "-o", f"{tmp_path}/pages/", "--json")
+    told = ran.json
+    assert told["sessions"] == 5
+    index = (tmp_path / "pages" / "index.html").read_text()
+    for path in told["written"]:
+        name = Path(path).name
+        assert Path(path).exists()
+        assert name == "index.html" or f'href="{name}"' in index
+
+
+@pytest.mark.parametrize("kind", ["markdown", "txt", "json", "messages"])
+def test_text_goes_to_the_standard_output(steno: Steno, kind: str) -> None:
+    ran = steno("export", "--demo", "last", "--format", kind)
+    assert ran.code == 0
+    assert "Tag the release" in ran.out
+    assert "/home/ada" not in ran.out
+
+
+def test_words_choose_sessions(steno: Steno, tmp_path: Path) -> None:
+    ran = steno(
+        "export", "--demo", "--query", "ampersand", "--format", "txt", "-o", f"{tmp_path}/x/"
+    )
+    assert ran.code == 0
+    (path,) = (tmp_path / "x").iterdir()
+    assert "ampersand" in path.read_text()
+
+
+def test_the_tables_of_the_index_become_parquet(steno: Steno, tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow.parquet")
+    ran = steno(
+        "export", "--demo", "--project", "tidegauge", "--format", "parquet", "-o", f"{tmp_path}/p/"
+    )
+    assert ran.code == 0
+    sessions = arrow.read_table(tmp_path / "p" / "sessions.parquet").to_pylist()
+    assert len({row["id"] for row in sessions}) == 6
+    assert {row["project"] for row in sessions} == {"~/tidegauge"}
+    calls = arrow.read_table(tmp_path / "p" / "tool_calls.parquet")
+    assert calls.num_rows > 10
+
+
+def test_without_pyarrow_parquet_says_what_to_install(
+    steno: Steno, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(name: str) -> None:
+        assert name == "pyarrow"
+
+    monkeypatch.setattr("steno.report.export.parquet.find_spec", absent)
+    ran = steno("export", "--demo", "last", "--format", "parquet", "-o", f"{tmp_path}/p/")
+    assert ran.code == 2
+    assert "steno[parquet]" in ran.err
+
+
+def test_a_receipt_is_written_beside(steno: Steno, tmp_path: Path) -> None:
+    receipt = tmp_path / "receipt.json"
+    steno("export", "--demo", "last", "-o", tmp_path / "a.html", "--receipt", receipt)
+    told = json.loads(receipt.read_bytes())
+    assert told["counts"]["home"] > 0
+    assert sum(told["texts"][next(iter(told["texts"]))].values()) == told["counts"]["home"]
+
+
+def test_nothing_is_masked_where_that_is_wanted_and_it_is_said(steno: Steno) -> None:
+    ran = steno("export", "--demo", "last", "--format", "txt", "--no-redact")
+    assert "/home/ada" in ran.out
+    assert "nothing was masked" in ran.err
+
+
+def test_what_is_there_is_not_written_over(steno: Steno, tmp_path: Path) -> None:
+    page = tmp_path / "a.md"
+    page.write_text("mine")
+    ran = steno("export", "--demo", "last", "--format", "markdown", "-o", page)
+    assert ran.code == 2
+    assert page.read_text() == "mine"
+    assert (
+        steno("export", "--demo", "last", "--format", "markdown", "-o", page, "--force").code == 0
+    )
+    assert page.read_text() != "mine"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "one of them"),
+        (("last", "--project", "x"), "one of them"),
+        (("last", "--format", "json", "--level", "low"), "--level says nothing"),
+        (("last", "--format", "steps"), "needs a folder"),
+        (("--project", "gravel"), "needs a folder"),
+        (("last", "--no-redact", "--receipt", "x"), "nothing to write"),
+        (("last", "--listed"), "--listed"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(steno: Steno, options: tuple[str, ...], said: str) -> None:
+    ran = steno("export", "--demo", *options)
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_nothing_found_is_said(steno: Steno, demo: DemoReport) -> None:
+    del demo
+    assert steno("export", "--demo", "--project", "nowhere-at-all", "-o", "x/").code == 1

@@ -1,0 +1,196 @@
+"""What leaves is what was there, in every format, and nothing of what was to be masked."""
+
+import json
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.builders import session, thinking, tool
+
+from steno.demo.write import write_demo
+from steno.model.server.rules import refusal
+from steno.report.export.files import Job, parts_of, write_each, write_steps
+from steno.report.export.levels import LEVELS, Format, Level
+from steno.report.export.messages import messages
+from steno.report.export.opened import open_leaving
+from steno.report.export.steps import is_listed, steps_of
+from steno.safe.masking import Masker
+from steno.session.resume.rules import breaches
+from steno.store.found import Found
+from steno.store.library import find, newest_first
+
+KEY = "ghp_4f9b2c8d1e7a6f5b3c0d9e8f7a6b5c4d3e2f"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> list[Found]:
+    root = write_demo(str(tmp_path_factory.mktemp("demo") / "root")).root
+    return newest_first((root,))
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Found:
+    """A session in which a key stands in every place that has words."""
+    made = session(seed="keys").user(f"Use {KEY} in /home/ada/work")
+    made.assistant(
+        thinking(f"The key is {KEY}."), f"I use {KEY}.", tool("Bash", command=f"curl -u {KEY} x")
+    )
+    made.results(f"done with {KEY}")
+    made.assistant(f"Ready: {KEY}").rename(f"Title {KEY}").done()
+    for name, data in made.files().items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return find("last", (str(tmp_path),))
+
+
+def _whole(found: Found, kind: Format, level: Level = "full", *, mask: bool = True) -> bytes:
+    return b"".join(parts_of(found, Job(kind, level, Masker() if mask else None)))
+
+
+@pytest.mark.parametrize("kind", ["markdown", "txt", "json", "messages"])
+def test_no_format_holds_what_is_masked(told: Found, kind: Format) -> None:
+    shown = _whole(told, kind)
+    assert KEY.encode() not in shown
+    assert b"<masked:github-token>" in shown.replace(b"\\", b"")
+    assert b"/home/ada" not in shown
+    assert KEY.encode() in _whole(told, kind, mask=False)
+
+
+def test_names_of_files_hold_nothing_either(told: Found, tmp_path: Path) -> None:
+    for number, kind in enumerate(("markdown", "json")):
+        job = Job(kind, masker=Masker(), out=f"{tmp_path}/out{number}/")
+        (path,) = write_each([told], job)
+        assert "4f9b2c" not in path
+
+
+def test_what_was_thought_is_left_out_where_its_signature_no_longer_fits(told: Found) -> None:
+    masked = messages(open_leaving(told, Masker()), masked=True)
+    bare = messages(open_leaving(told, None), masked=False)
+    assert _kinds(bare).count("thinking") == 1
+    assert _kinds(masked).count("thinking") == 0
+    assert breaches(masked) == []
+
+
+def _kinds(found: list[dict[str, Any]]) -> list[str]:
+    return [
+        block["type"] for each in found for block in each["content"] if not isinstance(block, str)
+    ]
+
+
+def _refused(found: list[dict[str, Any]]) -> object:
+    body: dict[str, Any] = {"model": "m", "max_tokens": 100, "messages": found}
+    names = {
+        block["name"]
+        for each in found
+        if not isinstance(each["content"], str)
+        for block in each["content"]
+        if block.get("type") == "tool_use"
+    }
+    body["tools"] = [
+        {"name": name, "input_schema": {"type": "object"}} for name in sorted(names) if name
+    ]
+    return refusal(body)
+
+
+def test_messages_of_all_corpora_are_what_the_api_accepts(shared: Path) -> None:
+    folders = ("real-client/2.1.325", "real-client/2.0.76", "public", "resume-cases")
+    seen = sent = 0
+    for folder in folders:
+        for path in sorted((shared / "corpus" / folder).rglob("*.jsonl"))[:70]:
+            leaving = open_leaving(find(str(path)), Masker())
+            found = messages(leaving, masked=True)
+            assert breaches(found) == [], path
+            assert not found or _refused(found) is None, (path, _refused(found))
+            seen += 1
+            sent += bool(found)
+    assert seen > 150
+    assert sent > 100
+
+
+def test_messages_of_the_demo_pass_the_server_that_refuses_what_the_api_refuses(
+    demo: list[Found],
+) -> None:
+    for each in demo:
+        found = messages(open_leaving(each, Masker()), masked=True)
+        assert not found or _refused(found) is None, each.path
+
+
+def test_json_has_every_byte_of_the_files(demo: list[Found]) -> None:
+    for each in demo:
+        told = json.loads(_whole(each, "json", mask=False))
+        for file in told["files"]:
+            raw = next(Path(each.path).parent.rglob(file["name"])).read_bytes()
+            assert file["size"] == len(raw)
+            end = 0
+            for piece in file["pieces"]:
+                assert piece["offset"] == end
+                end += piece["length"]
+                held = raw[piece["offset"] : end]
+                if "base64" in piece:
+                    assert b64decode(piece["base64"]) == held.removesuffix(
+                        piece.get("ending", "").encode()
+                    )
+                else:
+                    assert msgspec.json.decode(held) == piece["record"]
+            assert end == len(raw)
+
+
+def test_json_holds_the_lines_as_they_were_written(told: Found) -> None:
+    whole = _whole(told, "json", mask=False)
+    for line in Path(told.path).read_bytes().splitlines():
+        assert line in whole
+
+
+def test_steps_are_as_the_description_has_them(demo: list[Found], tmp_path: Path) -> None:
+    job = Job("steps", masker=Masker(), out=f"{tmp_path}/steps/")
+    folders = write_steps(demo, job)
+    assert len(folders) > 10
+    kinds: set[str] = set()
+    for folder in map(Path, folders):
+        steps = [json.loads(line) for line in (folder / "steps.jsonl").read_bytes().splitlines()]
+        about = json.loads((folder / "metadata.json").read_bytes())
+        assert [step["step_id"] for step in steps] == list(range(1, len(steps) + 1))
+        assert about["step_count"] == len(steps)
+        assert about["session_id"] == folder.name
+        for step in steps:
+            kinds.add(step["type"])
+            assert len(step["content_summary"]) <= 200
+            assert {"raw_uuid", "parent_uuid", "timestamp", "session_id"} <= set(step)
+    assert kinds == {"USER_MESSAGE", "ASSISTANT_MESSAGE", "TOOL_CALL", "TOOL_RESULT"}
+
+
+def test_steps_of_sub_agents_are_left_out_and_small_sessions_by_the_preset(
+    demo: list[Found],
+) -> None:
+    leaving = [open_leaving(each, None) for each in demo]
+    for each in leaving:
+        side = {node.uuid for node in each.session.transcript.nodes if node.sidechain}
+        assert not side & {step["raw_uuid"] for step in steps_of(each)}
+    answer = [{"type": "ASSISTANT_MESSAGE"}]
+    assert not is_listed({"status": "COMPLETED", "step_count": 4}, answer)
+    assert is_listed({"status": "RUNNING", "step_count": 1}, [])
+    assert not is_listed({"status": "COMPLETED", "step_count": 9}, [])
+    assert is_listed({"status": "COMPLETED", "step_count": 9}, answer)
+    assert is_listed({"status": "COMPLETED", "step_count": 10}, [])
+
+
+@pytest.mark.parametrize("kind", ["markdown", "txt"])
+def test_each_level_tells_less_than_the_one_before(demo: list[Found], kind: Format) -> None:
+    for each in demo[:6]:
+        sizes = [len(_whole(each, kind, level)) for level in LEVELS]
+        assert sizes == sorted(sizes, reverse=True), each.path
+
+
+def test_markdown_holds_no_html_that_acts(tmp_path: Path) -> None:
+    made = session(seed="md").user("<img src=x onerror=alert(1)> `<b>`")
+    made.assistant("<script>run()</script>\n\n```html\n<i>\n```\n![x](http://far/x.png)").done()
+    path = tmp_path / f"{made.session_id}.jsonl"
+    path.write_bytes(made.bytes())
+    text = _whole(find(str(path)), "markdown").decode()
+    assert "\\<script>" in text
+    assert "\\<img" in text
+    assert "\n<i>\n" in text
+    assert "!\\[x]" in text
