@@ -85,7 +85,7 @@ def test_commands_that_change_something(terminal: Make) -> None:
     assert "> hello" in made.read_text()
     assert key in made.read_text()
     console.say("/export")
-    console.told("is there already")
+    console.told("give another name")
     console.say("/share")
     console.told("1 place masked")
     (shared,) = console.project.glob("session-*-redacted.md")
