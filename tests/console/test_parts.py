@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from prompt_toolkit.data_structures import Size
-from tests.console.paper import words
+from tests.console.paper import paper, words
 
 from steno.console.complete import fuzzy
 from steno.console.dialog import Choice, Dialog
@@ -136,6 +136,17 @@ def test_a_frame_goes_out_in_one_piece() -> None:
     frames.write_raw("two")
     frames.flush()
     assert written == ["\x1b[?2026honetwo\x1b[?2026l"]
+
+
+def test_the_region_shows_what_would_act() -> None:
+    screen, _ = paper(colour=True)
+    lines: list[Line] = [[("\x1b[2J", "bold red"), "\u202ex"], ["\x07"]]
+    assert screen.fragments(lines) == [
+        ("bold ansired", "␛[2J"),
+        ("", "\\u{202e}x"),
+        ("", "\n"),
+        ("", "␇"),
+    ]
 
 
 def test_a_question_fits_and_is_answered_by_a_key() -> None:

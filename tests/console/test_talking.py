@@ -93,6 +93,24 @@ def test_what_is_said_meanwhile_waits_can_be_edited_and_is_heard_at_the_next_cha
     console.proves()
 
 
+def test_sub_agents_are_seen_at_work(terminal: Make) -> None:
+    gate = Gate()
+    task = tool(
+        "Agent", description="count files", prompt="Count the files.", subagent_type="Explore"
+    )
+    script = Script().on("Count the files", tool("Glob", pattern="*.none"))
+    script.then("None.", after=gate).on("ask somebody", task).then("There are none.")
+    console = terminal(script)
+    console.open()
+    console.say("ask somebody")
+    gate.wait_reached()
+    console.sees("Explore  count files  1 step", "└ Glob *.none")
+    gate.open()
+    console.told("▸ Explore  count files  1 step", "There are none.")
+    console.idle()
+    console.proves()
+
+
 def test_text_of_model_and_tools_never_acts_on_the_terminal(terminal: Make) -> None:
     bad = "\x1b[2J\x1b]0;owned\x07\u202e\x9b31m"
     script = Script().on(
