@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from steno.agent.settings import Settings, load_settings
+from steno.agent.settings import Settings, load_settings, merge
+from steno.agent.settings_layers import Source
 from steno.guard.trust import effect_of
 
 
@@ -337,3 +338,22 @@ def test_a_pipe_in_the_place_of_a_file_does_not_hold_up_the_start(folder: Folder
     path.unlink()
     os.mkfifo(path)
     assert folder.load() == Settings()
+
+
+def test_the_last_line_of_a_console_is_written_by_whom_the_user_trusts() -> None:
+    def read(project: dict[str, Any], *, trusted: bool, **user: Any) -> Settings:
+        return merge(
+            [
+                Source("user", "/u/settings.json", json.dumps(user)),
+                Source("project", "/p/settings.json", json.dumps(project)),
+            ],
+            trusted=trusted,
+        )
+
+    theirs = {"statusLine": {"type": "command", "command": "theirs"}}
+    mine = {"type": "command", "command": "mine"}
+    assert read(theirs, trusted=False).status_line == ""
+    assert read(theirs, trusted=True).status_line == "theirs"
+    assert read({}, trusted=True, statusLine=mine).status_line == "mine"
+    assert read({}, trusted=True, statusLine=mine, disableAllHooks=True).status_line == ""
+    assert read({}, trusted=True, preferredNotifChannel="iterm2").notices == "iterm2"

@@ -86,8 +86,8 @@ def test_a_line_of_a_program_keeps_its_colours_and_nothing_else() -> None:
 def test_notices_go_the_way_that_was_chosen() -> None:
     assert sequence_for("x", "notifications_disabled", {}) == ""
     assert sequence_for("x", "terminal_bell", {"TERM_PROGRAM": "WezTerm"}) == "\a"
-    assert sequence_for("x", None, {"TERM_PROGRAM": "WezTerm"}) == "\x1b]9;x\x1b\\"
-    assert sequence_for("x", None, {}) == "\a"
+    assert sequence_for("x", "", {"TERM_PROGRAM": "WezTerm"}) == "\x1b]9;x\x1b\\"
+    assert sequence_for("x", "", {}) == "\a"
     assert "\x1b]0" not in sequence_for("\x1b]0;evil\x07", "iterm2", {})
 
 

@@ -57,6 +57,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     disabled_mcpjson: tuple[str, ...] = ()
     mcp_servers: dict[str, Any] = {}
     sandbox: SandboxSettings = SandboxSettings()
+    status_line: str = ""
+    """The command that writes the last line of a console; empty for none, and where hooks are off."""
+    notices: str = ""
+    """How a console tells that it waits (`preferredNotifChannel`); empty for as it sees fit."""
     origin: dict[str, Layer] = {}
     notes: tuple[Note, ...] = ()
 
@@ -109,6 +113,8 @@ class _Merge:
             language=self._one("language", str, ""),
             always_thinking=self._one("alwaysThinkingEnabled", bool, False),
             effort=self._one("effortLevel", str, ""),
+            status_line=self._status_line(),
+            notices=self._one("preferredNotifChannel", str, ""),
             auto_compact=self._one("autoCompactEnabled", bool, True),
             enable_all_project_mcp=self._one("enableAllProjectMcpServers", bool, False),
             enabled_mcpjson=self._all("enabledMcpjsonServers"),
@@ -193,6 +199,16 @@ class _Merge:
             if source.layer == "managed" or not (off or only_managed)
             for hook in hooks_of(source, object_in(top, "hooks"), self.notes)
         )
+
+    def _status_line(self) -> str:
+        if any(top.get("disableAllHooks") is True for _, top in self.layers):
+            return ""
+        for source, top in self.layers:
+            command = object_in(top, "statusLine").get("command")
+            if isinstance(command, str) and command.strip():
+                self.origin["statusLine"] = source.layer
+                return command
+        return ""
 
     def _servers(self) -> dict[str, Any]:
         servers: dict[str, Any] = {}
