@@ -47,7 +47,9 @@ async def _picked(talk: "Talk", name: str) -> str:
         return (
             await asyncio.to_thread(find, name, options.config, options.cwd, archived=False)
         ).path
+    here = talk.written()
     looks = await asyncio.to_thread(_seen, options.config, options.cwd)
+    looks = [pair for pair in looks if pair[0].path != here]
     if not looks:
         talk.stream.note("there are no other sessions of this folder", "dim")
         return ""
