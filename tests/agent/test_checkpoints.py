@@ -256,6 +256,25 @@ def test_a_renamed_file_gets_its_name_back(desk: Desk) -> None:
     assert desk.tree == before
 
 
+def test_what_a_file_held_at_a_prompt_can_be_read(desk: Desk) -> None:
+    kept, made = desk.project / "kept.txt", desk.project / "made.txt"
+    kept.write_text("before\n")
+    prompt = desk.prompt()
+    for path in (kept, made):
+        desk.points.before_change(str(path))
+        path.write_text("after\n")
+    real = os.path.realpath(desk.project)
+    assert desk.points.content(prompt, f"{real}/kept.txt") == b"before\n"
+    assert desk.points.content(prompt, f"{real}/made.txt") is None
+    with pytest.raises(NotFound):
+        desk.points.content(prompt, f"{real}/other.txt")
+    with pytest.raises(NotFound):
+        desk.points.content("no such prompt", f"{real}/kept.txt")
+    shutil.rmtree(Path(desk.config, "file-history"))
+    with pytest.raises(Unreadable):
+        desk.points.content(prompt, f"{real}/kept.txt")
+
+
 def test_a_restore_is_undone_by_another(desk: Desk) -> None:
     (desk.project / "a").write_bytes(b"one")
     prompt = desk.prompt()

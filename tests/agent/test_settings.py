@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from steno.agent.settings import Settings, load_settings
+from steno.agent.settings import Settings, load_settings, merge
+from steno.agent.settings_layers import Source
 from steno.guard.trust import effect_of
 
 
@@ -314,15 +315,14 @@ def test_only_a_manager_can_say_that_its_rules_alone_count(folder: Folder) -> No
     assert [rule.text for rule in folder.load().permissions.allow] == ["Read"]
 
 
-def test_lists_of_servers_add_up_and_unknown_keys_are_kept(folder: Folder) -> None:
+def test_lists_of_servers_add_up(folder: Folder) -> None:
     folder.write("user", {"enabledMcpjsonServers": ["a"], "statusLine": {"type": "command"}})
     folder.write("managed", {"enabledMcpjsonServers": ["b", "a"]})
     folder.write("local", {"disabledMcpjsonServers": ["c"]})
     settings = folder.load()
     assert settings.enabled_mcpjson == ("b", "a")
     assert settings.disabled_mcpjson == ("c",)
-    assert settings.other == {"statusLine": {"type": "command"}}
-    assert settings.origin["statusLine"] == "user"
+    assert not settings.notes
 
 
 def test_settings_in_the_home_folder_are_the_users_only(folder: Folder) -> None:
@@ -338,3 +338,22 @@ def test_a_pipe_in_the_place_of_a_file_does_not_hold_up_the_start(folder: Folder
     path.unlink()
     os.mkfifo(path)
     assert folder.load() == Settings()
+
+
+def test_the_last_line_of_a_console_is_written_by_whom_the_user_trusts() -> None:
+    def read(project: dict[str, Any], *, trusted: bool, **user: Any) -> Settings:
+        return merge(
+            [
+                Source("user", "/u/settings.json", json.dumps(user)),
+                Source("project", "/p/settings.json", json.dumps(project)),
+            ],
+            trusted=trusted,
+        )
+
+    theirs = {"statusLine": {"type": "command", "command": "theirs"}}
+    mine = {"type": "command", "command": "mine"}
+    assert read(theirs, trusted=False).status_line == ""
+    assert read(theirs, trusted=True).status_line == "theirs"
+    assert read({}, trusted=True, statusLine=mine).status_line == "mine"
+    assert read({}, trusted=True, statusLine=mine, disableAllHooks=True).status_line == ""
+    assert read({}, trusted=True, preferredNotifChannel="iterm2").notices == "iterm2"

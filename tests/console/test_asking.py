@@ -132,7 +132,7 @@ def test_an_edit_is_seen_before_it_is_made(terminal: Make) -> None:
     console.sees("Edit wants to change", "a.py", "41 \N{MINUS SIGN} x = 1", "41 + x = 2")
     assert "x = 1" in (console.project / "a.py").read_text()
     console.send("d")
-    console.sees("yes, once")
+    console.waits(lambda: console.everything.count("41 + x = 2") == 2)
     console.send("y")
     console.told("▾ Edit     a.py  +1 \N{MINUS SIGN}1", "Mended.")
     console.idle()

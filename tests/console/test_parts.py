@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from prompt_toolkit.data_structures import Size
-from tests.console.paper import words
+from tests.console.paper import paper, words
 
 from steno.console.complete import fuzzy
 from steno.console.dialog import Choice, Dialog
@@ -86,8 +86,8 @@ def test_a_line_of_a_program_keeps_its_colours_and_nothing_else() -> None:
 def test_notices_go_the_way_that_was_chosen() -> None:
     assert sequence_for("x", "notifications_disabled", {}) == ""
     assert sequence_for("x", "terminal_bell", {"TERM_PROGRAM": "WezTerm"}) == "\a"
-    assert sequence_for("x", None, {"TERM_PROGRAM": "WezTerm"}) == "\x1b]9;x\x1b\\"
-    assert sequence_for("x", None, {}) == "\a"
+    assert sequence_for("x", "", {"TERM_PROGRAM": "WezTerm"}) == "\x1b]9;x\x1b\\"
+    assert sequence_for("x", "", {}) == "\a"
     assert "\x1b]0" not in sequence_for("\x1b]0;evil\x07", "iterm2", {})
 
 
@@ -136,6 +136,17 @@ def test_a_frame_goes_out_in_one_piece() -> None:
     frames.write_raw("two")
     frames.flush()
     assert written == ["\x1b[?2026honetwo\x1b[?2026l"]
+
+
+def test_the_region_shows_what_would_act() -> None:
+    screen, _ = paper(colour=True)
+    lines: list[Line] = [[("\x1b[2J", "bold red"), "\u202ex"], ["\x07"]]
+    assert screen.fragments(lines) == [
+        ("bold ansired", "␛[2J"),
+        ("", "\\u{202e}x"),
+        ("", "\n"),
+        ("", "␇"),
+    ]
 
 
 def test_a_question_fits_and_is_answered_by_a_key() -> None:

@@ -4,7 +4,6 @@ import json
 import signal
 from collections.abc import Callable
 
-import pytest
 from tests.console.terminal import DOWN, ENTER, ESC, UP, Terminal
 
 from steno.model.server.minds import Gate, Reply, Said, text, thinking, tool
@@ -94,6 +93,24 @@ def test_what_is_said_meanwhile_waits_can_be_edited_and_is_heard_at_the_next_cha
     console.proves()
 
 
+def test_sub_agents_are_seen_at_work(terminal: Make) -> None:
+    gate = Gate()
+    task = tool(
+        "Agent", description="count files", prompt="Count the files.", subagent_type="Explore"
+    )
+    script = Script().on("Count the files", tool("Glob", pattern="*.none"))
+    script.then("None.", after=gate).on("ask somebody", task).then("There are none.")
+    console = terminal(script)
+    console.open()
+    console.say("ask somebody")
+    gate.wait_reached()
+    console.sees("Explore  count files  1 step", "└ Glob *.none")
+    gate.open()
+    console.told("▸ Explore  count files  1 step", "There are none.")
+    console.idle()
+    console.proves()
+
+
 def test_text_of_model_and_tools_never_acts_on_the_terminal(terminal: Make) -> None:
     bad = "\x1b[2J\x1b]0;owned\x07\u202e\x9b31m"
     script = Script().on(
@@ -140,14 +157,13 @@ def test_a_session_goes_on_where_it_was_killed(terminal: Make) -> None:
     console.proves()
 
 
-@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
-def test_a_terminal_that_goes_away_leaves_nothing_behind(terminal: Make, number: int) -> None:
+def test_a_terminal_that_goes_away_leaves_nothing_behind(terminal: Make) -> None:
     script = Script().on("run", tool("Bash", command="touch began; sleep 60; touch ended"))
     console = terminal(script)
     console.open("--dangerously-skip-permissions")
     console.say("run it")
     console.waits((console.project / "began").exists)
-    console.kill(number)
+    console.kill(signal.SIGTERM)
     assert not (console.project / "ended").exists()
     sessions = list((console.config / "sessions").glob("*.json"))
     assert sessions == []

@@ -46,7 +46,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     env: dict[str, str] = {}
     hooks: tuple[Hook, ...] = ()
-    disable_all_hooks: bool = False
     output_style: str = ""
     language: str = ""
     """What the model answers in; empty for what it is asked in."""
@@ -58,8 +57,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     disabled_mcpjson: tuple[str, ...] = ()
     mcp_servers: dict[str, Any] = {}
     sandbox: SandboxSettings = SandboxSettings()
-    other: dict[str, Any] = {}
-    """Every key that the engine has no name for, from the highest layer that has it."""
+    status_line: str = ""
+    """The command that writes the last line of a console; empty for none, and where hooks are off."""
+    notices: str = ""
+    """How a console tells that it waits (`preferredNotifChannel`); empty for as it sees fit."""
     origin: dict[str, Layer] = {}
     notes: tuple[Note, ...] = ()
 
@@ -101,7 +102,6 @@ class _Merge:
         self.layers = layers
         self.notes = notes
         self.origin: dict[str, Layer] = {}
-        self.known: set[str] = {"permissions", "env", "hooks", "mcpServers", "sandbox", "$schema"}
 
     def settings(self) -> Settings:
         return Settings(
@@ -109,24 +109,23 @@ class _Merge:
             model=self._one("model", str, ""),
             env=self._env(),
             hooks=self._hooks(),
-            disable_all_hooks=self._one("disableAllHooks", bool, False),
             output_style=self._one("outputStyle", str, ""),
             language=self._one("language", str, ""),
             always_thinking=self._one("alwaysThinkingEnabled", bool, False),
             effort=self._one("effortLevel", str, ""),
+            status_line=self._status_line(),
+            notices=self._one("preferredNotifChannel", str, ""),
             auto_compact=self._one("autoCompactEnabled", bool, True),
             enable_all_project_mcp=self._one("enableAllProjectMcpServers", bool, False),
             enabled_mcpjson=self._all("enabledMcpjsonServers"),
             disabled_mcpjson=self._all("disabledMcpjsonServers"),
             mcp_servers=self._servers(),
             sandbox=sandbox_of(self.layers, self.notes),
-            other=self._other(),
             origin=self.origin,
             notes=tuple(self.notes),
         )
 
     def _one(self, key: str, kind: type[T], otherwise: T) -> T:
-        self.known.add(key)
         for source, top in self.layers:
             value: object = top.get(key)
             if value is None:
@@ -138,7 +137,6 @@ class _Merge:
         return otherwise
 
     def _all(self, key: str) -> tuple[str, ...]:
-        self.known.add(key)
         return tuple(
             dict.fromkeys(item for _, top in self.layers for item in strings(top.get(key)))
         )
@@ -202,6 +200,16 @@ class _Merge:
             for hook in hooks_of(source, object_in(top, "hooks"), self.notes)
         )
 
+    def _status_line(self) -> str:
+        if any(top.get("disableAllHooks") is True for _, top in self.layers):
+            return ""
+        for source, top in self.layers:
+            command = object_in(top, "statusLine").get("command")
+            if isinstance(command, str) and command.strip():
+                self.origin["statusLine"] = source.layer
+                return command
+        return ""
+
     def _servers(self) -> dict[str, Any]:
         servers: dict[str, Any] = {}
         for source, top in self.layers:
@@ -209,14 +217,6 @@ class _Merge:
                 if servers.setdefault(name, value) is value:
                     self.origin[f"mcpServers.{name}"] = source.layer
         return servers
-
-    def _other(self) -> dict[str, Any]:
-        other: dict[str, Any] = {}
-        for source, top in self.layers:
-            for key in top.keys() - self.known - other.keys():
-                other[key] = top[key]
-                self.origin[key] = source.layer
-        return other
 
 
 def _as_env(value: object) -> str:

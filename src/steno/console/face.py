@@ -107,14 +107,8 @@ class Face:
 
     def own_status(self, started: "Started") -> None:
         """Let a command of the user's write the last line, where the settings name one."""
-        from steno.format.values import as_object
-
-        asked = as_object(started.settings.other.get("statusLine")) or {}
-        command = asked.get("command")
-        around = started.agent.caller.around
-        self._own = None
-        if isinstance(command, str) and not started.settings.disable_all_hooks:
-            self._own = StatusCommand(command, around.project, around.env)
+        command, around = started.settings.status_line, started.agent.caller.around
+        self._own = StatusCommand(command, around.project, around.env) if command else None
 
     def changed(self) -> None:
         """Bring everything that is seen up to date."""
@@ -140,7 +134,7 @@ class Face:
         from steno.console.notify import sequence_for
 
         started = self._talk.started
-        channel = started.settings.other.get("preferredNotifChannel") if started else None
+        channel = started.settings.notices if started is not None else ""
         sequence = sequence_for(f"steno: {said}", channel, os.environ)
         if sequence:
             self._talk.screen.send(sequence)

@@ -13,7 +13,7 @@ _SHOWING: Final = frozenset({"iTerm.app", "WezTerm", "ghostty", "kitty", "WarpTe
 _LONGEST: Final = 120
 
 
-def sequence_for(words: str, channel: object, env: Mapping[str, str]) -> str:
+def sequence_for(words: str, channel: str, env: Mapping[str, str]) -> str:
     """Return what to send to the terminal; `channel` is `preferredNotifChannel` of the settings."""
     shown = f"\x1b]9;{one_line(words, _LONGEST)}\x1b\\"
     match channel:

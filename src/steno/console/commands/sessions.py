@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from steno.agent.sizes import text_of
 from steno.console.commands import Command
 from steno.console.dialog import Choice, Dialog
-from steno.console.exporting import as_markdown
 from steno.console.programs import own, run_program
 from steno.errors import BadRequest, Busy
 from steno.report import clock, words
@@ -48,7 +47,9 @@ async def _picked(talk: "Talk", name: str) -> str:
         return (
             await asyncio.to_thread(find, name, options.config, options.cwd, archived=False)
         ).path
+    here = talk.written()
     looks = await asyncio.to_thread(_seen, options.config, options.cwd)
+    looks = [pair for pair in looks if pair[0].path != here]
     if not looks:
         talk.stream.note("there are no other sessions of this folder", "dim")
         return ""
@@ -167,35 +168,31 @@ async def _share(talk: "Talk", arguments: str) -> None:
 
 
 async def _write(talk: "Talk", name: str, *, redacted: bool) -> None:
-    started = talk.started
-    if started is None:
-        return
-    if not talk.written():
+    started, path = talk.started, talk.written()
+    if started is None or not path:
         talk.stream.note("there is nothing to write yet", "dim")
         return
-    recorder = started.agent.talk.recorder
     ending = "-redacted" if redacted else ""
-    name = name or f"session-{recorder.session_id[:8]}{ending}.md"
-    masked = 0
+    name = name or f"session-{started.agent.talk.recorder.session_id[:8]}{ending}.md"
+    target = os.path.join(talk.ready.options.cwd, name)
+    masked = await asyncio.to_thread(_exported, path, target, redacted=redacted)
+    said = f"; {words.count(masked, 'place')} masked, look it over before you pass it on"
+    talk.stream.note(f"written to {target}{said if redacted else ''}", "dim")
 
-    def write() -> str:
-        nonlocal masked
-        path = os.path.join(talk.ready.options.cwd, os.path.expanduser(name))
-        text, masked = as_markdown(recorder.path, redacted=redacted)
-        try:
-            with open(path, "x", encoding="utf-8", errors="replace") as file:
-                file.write(text)
-        except FileExistsError:
-            raise BadRequest(f"{path} is there already", hint="give another name") from None
-        return path
 
-    path = await asyncio.to_thread(write)
-    said = (
-        f"; {words.count(masked, 'place')} masked, look it over before you pass it on"
-        if redacted
-        else ""
-    )
-    talk.stream.note(f"written to {path}{said}", "dim")
+def _exported(path: str, target: str, *, redacted: bool) -> int:
+    """Write a session as Markdown, as `steno export` does; return how much was masked."""
+    from steno.report.export.files import Job, parts_of
+    from steno.report.export.put import put_file
+    from steno.safe.masking import Masker
+    from steno.store.discover import found_at
+
+    if os.path.lexists(target):
+        raise BadRequest(f"{target} is there already", hint="give another name")
+    masker = Masker() if redacted else None
+    job = Job(format="markdown", level="low", masker=masker)
+    put_file(target, parts_of(found_at(path), job), force=False)
+    return masker.receipt.total if masker is not None else 0
 
 
 async def _copy(talk: "Talk", arguments: str) -> None:

@@ -131,8 +131,8 @@ async def _context(talk: "Talk", arguments: str) -> None:
         share = f"{100 * size / window:5.1f}%"
         row: Line = ["  ", pad(name, 17), f"{words.tokens(size):>8} ", (share, "dim"), "  "]
         lines.append([*row, ("█" * full, style)])
-    lines.append([("  estimated; /compact makes room, /clear begins anew", "dim")])
     talk.stream.block(lines, "context")
+    talk.stream.note("estimated; /compact makes room, /clear begins anew", "dim")
 
 
 async def _todos(talk: "Talk", arguments: str) -> None:
