@@ -514,7 +514,7 @@ def test_without_a_key_or_words_it_says_what_to_do(chat: Chat) -> None:
     chat("-p", code=2)
     assert "nothing to say" in chat.said
     chat("hello", code=2)
-    assert "no screen yet" in chat.said
+    assert "needs a terminal" in chat.said
     assert chat.files == []
 
 
