@@ -17,6 +17,8 @@ __all__ = ["Completions", "fuzzy"]
 
 _FILE: Final = re.compile(r"(?:^|(?<=\s))@([^\s@]*)$")
 _COMMAND: Final = re.compile(r"/([\w:.-]*)$")
+_APART: Final = 3
+"""The rank of names that hold the letters, but not next to each other."""
 _SHOWN: Final = 40
 _MOST: Final = 100_000
 _SECONDS: Final = 5
@@ -116,6 +118,8 @@ def fuzzy(typed: str, names: list[str]) -> list[str]:
             continue
         base = low.rpartition("/")[2]
         inside = base.find(typed.lower())
-        rank = 0 if inside == 0 else 1 if inside > 0 else 2 if typed.lower() in low else 3
-        found.append(((rank, match.end() - match.start(), len(name), name), name))
+        rank = 0 if inside == 0 else 1 if inside > 0 else 2 if typed.lower() in low else _APART
+        # How far its letters lie apart says something only where they do.
+        spread = match.end() - match.start() if rank == _APART else 0
+        found.append(((rank, spread, len(name), name), name))
     return [name for _, name in sorted(found)[:_SHOWN]]
