@@ -1,4 +1,4 @@
-"""The line of a step as HTML. There are very many of them, and a template would take ten times as long.
+"""The line of a step as HTML. There are very many of them, which a template makes dear.
 
 Whatever comes from a session goes through `words`, as templates do it by themselves.
 """
