@@ -231,7 +231,7 @@ class _Drawing:
             size=self._size,
         )
         place = Place(0, session.id, "", "", gone=False, key="")
-        head = head_of(self.tale, place, Lying(known, cost, age=_LATE), _LATE)
+        head = head_of(self.tale, place, Lying(known, cost.known, age=_LATE), _LATE)
         for badge in head.badges:
             badge.href = ""
         return head
