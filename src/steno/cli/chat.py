@@ -207,12 +207,7 @@ def command(**asked: Any) -> None:
 
 
 def _run(asked: Asked) -> int:
-    if (
-        not asked.print_only
-        and sys.stdin is not None
-        and sys.stdin.isatty()
-        and sys.stdout.isatty()
-    ):
+    if not asked.print_only and _at_a_terminal():
         from steno.cli.chat_console import open_console
 
         return open_console(asked)
@@ -224,6 +219,19 @@ def _run(asked: Asked) -> int:
         raise BadRequest(
             "the console needs a terminal", hint="steno chat -p PROMPT answers and leaves"
         )
+    if asked.rewind_files:
+        _put_back(asked)
+        if not asked.words:
+            return 0
+    return _answer(asked)
+
+
+def _at_a_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _answer(asked: Asked) -> int:
+    """Let the agent answer without a screen; return the exit code."""
     import asyncio
 
     from steno.agent.keys import holding_keys
@@ -235,10 +243,6 @@ def _run(asked: Asked) -> int:
     from steno.report.prices import Prices
     from steno.report.spent import spending
 
-    if asked.rewind_files:
-        _put_back(asked)
-        if not asked.words:
-            return 0
     piped = _piped() if asked.input_format == "text" else ""
     prompt = _prompt(asked.words, piped) if asked.input_format == "text" else ""
     endpoint = Endpoint.from_environment(os.environ)

@@ -49,11 +49,6 @@ def brief_of(
     by_turn: dict[int, list[Deed]] = {turn.number: [] for turn in turns}
     for deed in deeds:
         by_turn[deed.turn].append(deed)
-    work = whole
-    if len(shown) < len(turns):
-        numbers = sorted(turn.number for turn in shown)
-        mine = [deed for number in numbers for deed in by_turn[number]]
-        work = _part(whole, mine, set(numbers), project)
     facts = session.facts
     status = session.status(age)
     return Brief(
@@ -69,7 +64,7 @@ def brief_of(
         reason=status.reason,
         turns=tuple(_asked(turn, whole, by_turn[turn.number], project) for turn in shown),
         elsewhere=len(turns) - len(shown),
-        work=work,
+        work=whole if len(shown) == len(turns) else _of_some(whole, shown, by_turn, project),
         open=left_open(turns, deeds, whole, status, _uncommitted(session, deeds)),
         gaps=sum(bool(gap.damage) for gap in session.transcript.gaps),
     )
@@ -142,6 +137,13 @@ def _whole(session: Session, turns: Sequence[Turn], deeds: list[Deed]) -> Work:
         slips=slips,
     )
     return _part(rest, deeds, None, project)
+
+
+def _of_some(
+    whole: Work, turns: Sequence[Turn], deeds: dict[int, list[Deed]], project: str
+) -> Work:
+    numbers = sorted(turn.number for turn in turns)
+    return _part(whole, [each for turn in numbers for each in deeds[turn]], set(numbers), project)
 
 
 def _part(whole: Work, deeds: Sequence[Deed], turns: set[int] | None, project: str) -> Work:
