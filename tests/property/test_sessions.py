@@ -1,6 +1,7 @@
 """Sessions made of odd parts: nothing raises, and what is sent keeps the API's rules."""
 
 import json
+from copy import deepcopy
 from typing import Any
 
 from hypothesis import given, settings
@@ -52,6 +53,12 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return found
 
 
+def fits(holder: Any, key: Any) -> bool:
+    if isinstance(holder, dict):
+        return key in holder
+    return isinstance(holder, list) and isinstance(key, int) and key < len(holder)
+
+
 PLACES = [(at, *path) for at, record in enumerate(SOUND) for path in places(record)]
 
 
@@ -60,13 +67,12 @@ def odd_sessions(draw: st.DrawFn) -> bytes:
     """A session in which a few values anywhere are of a kind nobody expects."""
     records = json.loads(json.dumps(SOUND))
     for path in draw(st.lists(st.sampled_from(PLACES), min_size=1, max_size=4)):
-        holder = records
+        holder: Any = records
         for key in path[:-1]:
-            if not isinstance(holder, dict | list):
-                break
-            holder = holder[key] if isinstance(holder, list) else holder.get(key)
-        if isinstance(holder, dict) or (isinstance(holder, list) and path[-1] < len(holder)):
-            holder[path[-1]] = draw(ODD)
+            holder = holder[key] if fits(holder, key) else None
+        # A value on the way may have become an odd one before.
+        if fits(holder, path[-1]):
+            holder[path[-1]] = deepcopy(draw(ODD))
     order = draw(st.permutations(range(len(records)))) if draw(st.booleans()) else None
     kept = [records[at] for at in order] if order else records
     return b"".join(encode_line(record) for record in kept)

@@ -207,7 +207,7 @@ def _attachment(
     body = fields.get("attachment")
     attachment = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
     rendered = fields.get("rendered")
-    apart = client.tells_reads_apart and attachment.get("type") in _READ
+    apart = client.tells_reads_apart and str(attachment.get("type")) in _READ
     if isinstance(rendered, list) and client.sends_rendered:
         role = "system" if system_turns and fields.get("renderedRole") == "system" else "user"
         for place, item in enumerate(cast("list[Any]", rendered)):
