@@ -10,6 +10,10 @@ from tests.builders import answer, session, text, thinking, tool
 
 from steno.format.encode import encode_line
 from steno.format.source import BytesSource
+from steno.report.brief import as_markdown, brief_of
+from steno.report.export.markdown import markdown
+from steno.report.export.plain import plain
+from steno.report.export.steps import steps_of
 from steno.session.resume.clients import CLIENTS
 from steno.session.resume.replay import as_resumed
 from steno.session.resume.rules import breaches
@@ -26,6 +30,7 @@ def sound() -> list[dict[str, Any]]:
 
 
 SOUND = sound()
+ID = "0dd00000-0000-4000-8000-000000000000"
 ODD = st.one_of(
     st.none(),
     st.booleans(),
@@ -93,3 +98,13 @@ def test_odd_values_anywhere_never_raise(data: bytes) -> None:
 @given(odd_sessions())
 def test_messages_keep_the_rules_whatever_is_odd(data: bytes) -> None:
     assert breaches(Session(load(BytesSource(data))).messages()) == []
+
+
+@settings(max_examples=100)
+@given(odd_sessions())
+def test_whatever_is_odd_can_be_told_in_brief_and_to_others(data: bytes) -> None:
+    found = Session(load(BytesSource(data)), name=ID)
+    assert as_markdown(brief_of(found), budget=500)
+    assert "".join(markdown(found, "full"))
+    assert "".join(plain(found, "full"))
+    assert len(steps_of(found)) <= len(found.transcript.nodes)

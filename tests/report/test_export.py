@@ -168,7 +168,7 @@ def test_steps_of_sub_agents_are_left_out_and_small_sessions_by_the_preset(
     leaving = [open_leaving(each, None) for each in demo]
     for each in leaving:
         side = {node.uuid for node in each.session.transcript.nodes if node.sidechain}
-        assert not side & {step["raw_uuid"] for step in steps_of(each)}
+        assert not side & {step["raw_uuid"] for step in steps_of(each.session)}
     answer = [{"type": "ASSISTANT_MESSAGE"}]
     assert not is_listed({"status": "COMPLETED", "step_count": 4}, answer)
     assert is_listed({"status": "RUNNING", "step_count": 1}, [])

@@ -117,7 +117,7 @@ def write_steps(files: Sequence[Found], job: Job) -> list[str]:
     written: list[str] = []
     for found in files:
         leaving = open_leaving(found, job.masker)
-        steps = steps_of(leaving)
+        steps = steps_of(leaving.session)
         age = max(0.0, clock.now() - found.mtime_ns / 1e9)
         metadata = metadata_of(leaving, steps, age)
         job.done(found.size)

@@ -22,9 +22,8 @@ _SOME: Final = 10
 _RUNNING: Final = ("running", "waiting")
 
 
-def steps_of(leaving: Leaving) -> list[dict[str, Any]]:
+def steps_of(session: Session) -> list[dict[str, Any]]:
     """Return the steps, in the order of the file; none for a file that is no session's."""
-    session = leaving.session
     if not is_uuid(session.name):
         return []
     made = list(_steps(session))
