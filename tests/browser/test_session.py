@@ -30,6 +30,17 @@ def opened(demo: Explorer, look: Look, title: str, more: str = "", **how: str) -
     return page
 
 
+def test_the_tools_above_the_turns_fit_beside_the_panel(demo: Explorer, look: Look) -> None:
+    page = opened(demo, look, _AGENTS)
+    for width in (1366, 1440, 1920):
+        page.set_viewport_size({"width": width, "height": 900})
+        edges = page.evaluate(
+            "() => [document.querySelector('.sbar'), ...document.querySelectorAll('.sbar *')]"
+            ".map((each) => each.getBoundingClientRect().right)"
+        )
+        assert max(edges) <= edges[0], width
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", ["desk", "phone"])
 def test_sessions_are_accessible_and_fit(

@@ -402,3 +402,14 @@ def test_a_fork_says_what_its_cost_leaves_out(tmp_path: Path) -> None:
         assert "2 responses were copied from another session" in text
         first = found.get(f"/s/{made.session_id}").text
         assert "copied" not in first
+
+
+@pytest.mark.parametrize(
+    "way", ["~{}", "/branch/{}", "/record/{}", "/step/{}-1", "?turn={}", "/records?from={}"]
+)
+def test_a_number_that_nothing_can_have_is_no_accident(demo: Explorer, way: str) -> None:
+    key = session_called(demo, "Tag the release, but do not push.")
+    for digits in (18, 5000):
+        assert demo.get(f"/s/{key}{way.format('9' * digits)}").status in (200, 404)
+    for page in ("/search?q=a&from=", "/files?from="):
+        assert demo.get(page + "9" * 5000).status == 200

@@ -113,6 +113,14 @@ def test_a_session_at_work_says_what_it_does_and_how_full_its_context_is(tmp_pat
         assert text.index("Live sessions") < text.index('<div class="now">')
 
 
+def test_a_session_that_died_at_work_does_not_stay_live(tmp_path: Path) -> None:
+    with exploring(tmp_path, at_work()) as (found, paths):
+        for hours, live in ((0, True), (6, False)):
+            later = paths[0].stat().st_mtime + 5 + hours * 3600
+            found.house.now = lambda later=later: later
+            assert ('<div class="now">' in found.get("/").text) is live
+
+
 def test_the_list_streams_what_changed(tmp_path: Path) -> None:
     made = at_work()
     with exploring(tmp_path, made, session(seed="old").turn("old", "ok")) as (found, paths):

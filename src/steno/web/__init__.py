@@ -6,6 +6,7 @@ ward       looks after the sessions in the background: damage, risk, drift
 wire       requests as they come in: what is no HTTP ends here
 house      what the pages share: the index, opened sessions, prices, news of changes
 links      the address of everything; the HTML export has its own
+numbers    the numbers that addresses name
 paint      templates, and the words and figures that they use
 kept       answers that hold until the index changes
 warm       the pages that are opened first, made ahead

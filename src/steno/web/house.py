@@ -20,6 +20,7 @@ from steno.session.session import Session
 from steno.store import clock
 from steno.web.kept import Few, Kept
 from steno.web.news import News
+from steno.web.numbers import number_in
 from steno.web.shelf import Shelf
 from steno.web.ward import Ward
 
@@ -132,7 +133,7 @@ class House:
         if not mark or not number.isdecimal():
             name, number = key, ""
         rows = _rows(index, "WHERE s.id = ? AND s.agent = ''", name)
-        chosen = [row for row in rows if not number or row[0] == int(number)]
+        chosen = [row for row in rows if not number or row[0] == number_in(number)]
         if not chosen:
             raise NotFound(f"no session is called {key!r}", hint="it may not be indexed yet")
         return _place(min(chosen, key=_age), shared=len(rows) > 1)

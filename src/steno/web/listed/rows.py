@@ -100,7 +100,8 @@ def _state(house: House, each: Listed, now: float) -> Status | str:
     if each.ended is None:
         return ""
     found = house.glances.get(each.path, each.size)
-    if found is None or now * _SECOND - each.ended < _LIVE:
+    # One that was at work when somebody last looked may have died since.
+    if found is None or found in LIVELY or now * _SECOND - each.ended < _LIVE:
         try:
             found = glance(found_at(each.path), now).status
         except StenoError:

@@ -15,6 +15,7 @@ from steno.web.files.panel import between, panel_of
 from steno.web.files.shelf import shelf_of
 from steno.web.files.tree import Branch, rows_of, tree_of
 from steno.web.house import House
+from steno.web.numbers import number_in
 from steno.web.paint import links, page
 from steno.web.tags import tag_of
 
@@ -188,8 +189,9 @@ def _points(history: History, now: float) -> list[_Point]:
 
 def _start(entries: list[Entry], name: str, given: str) -> int:
     """Return the first row: as the address says, or so that what is shown is among them."""
-    if given.isascii() and given.isdecimal() and len(given) < len("1" * 9):
-        return min(int(given), max(0, len(entries) - 1))
+    asked = number_in(given, -1)
+    if asked >= 0:
+        return min(asked, max(0, len(entries) - 1))
     place = next((at for at, entry in enumerate(entries) if name in entry.names), 0)
     return 0 if place < _ROWS else place - _ROWS // 2
 

@@ -16,6 +16,7 @@ from steno.report.files.touched import Choice, Project, Sort, Touched, in_order,
 from steno.web.files.shelf import shelf_of
 from steno.web.files.tree import Branch, Folder, folders_in, inside, rows_of, tree_of
 from steno.web.house import House
+from steno.web.numbers import number_in
 from steno.web.paint import links, page
 from steno.web.tags import tag_of, tagged
 
@@ -121,10 +122,7 @@ def _asked(house: House, request: Request, projects: Iterable[str]) -> _Asked:
         since=None if back is None else int(day_of(house.now(), back) * _SECOND),
         sort=_KNOWN.get(sort, "last"),
     )
-    number = (
-        int(start) if start.isascii() and start.isdecimal() and len(start) < len("1" * 9) else 0
-    )
-    return _Asked(choice, query, "", number)
+    return _Asked(choice, query, "", number_in(start))
 
 
 def _placed(asked: _Asked, root: Folder | None) -> _Asked:

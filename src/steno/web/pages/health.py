@@ -116,7 +116,7 @@ def _shown(case: Case, titles: dict[str, str]) -> _Shown:
         [
             _Who(
                 each.name if titles.get(each.id) in _NO_TITLE else titles[each.id],
-                links().session(each.id) if each.id in titles else "",
+                links().session(each.id) if each.id and each.id in titles else "",
                 each.about,
             )
             for each in case.sessions

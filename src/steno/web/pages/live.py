@@ -13,6 +13,7 @@ from starlette.responses import Response, StreamingResponse
 
 from steno.errors import StenoError
 from steno.web.house import House, Place
+from steno.web.numbers import number_in
 from steno.web.paint import part
 from steno.web.story.head import head_of
 from steno.web.story.opening import Opened, asked_of, opened, placed
@@ -50,7 +51,7 @@ async def live(house: House, request: Request) -> Response:
     place, _ = await run_in_threadpool(placed, house, wish)
     told = request.headers.get("last-event-id") or request.query_params.get("at", "")
     number, _, mark = told.partition(".")
-    at = int(number) if number.isdecimal() and number.isascii() else 0
+    at = number_in(number)
     reader = _Reader(wish, at, mark)
     return StreamingResponse(
         _events(house, place, reader),

@@ -15,6 +15,7 @@ from steno.report import words
 from steno.session.nodes import Node
 from steno.web.bodies import gap_view, record_view
 from steno.web.house import House
+from steno.web.numbers import number_in
 from steno.web.paint import links, page
 from steno.web.story.opening import Opened, asked_of, opened
 from steno.web.story.steps import about_of
@@ -81,7 +82,7 @@ def record(house: House, request: Request) -> Response:
     """Return one record, just as it stands in its file."""
     wish = asked_of(request)
     named = request.path_params["offset"]
-    at = int(named) if named.isdecimal() and named.isascii() else -1
+    at = number_in(named, -1)
     with opened(house, wish) as told:
         every = _pieces(told)
         place = bisect_left([piece.offset for piece in every], at)

@@ -19,6 +19,7 @@ from steno.report import words
 from steno.report.clock import meant
 from steno.safe.html import words as shown
 from steno.web.house import House
+from steno.web.numbers import number_in
 from steno.web.paint import links, page
 
 __all__ = ["search"]
@@ -108,7 +109,7 @@ def search(house: House, request: Request) -> Response:
         text,
         known.get(order, "newest"),
         given.get("session", ""),
-        int(start) if start.isascii() and start.isdecimal() else 0,
+        number_in(start),
     )
     with house.index() as index:
         values = _found(house, index, asked) if text else {"problem": "", "total": 0}

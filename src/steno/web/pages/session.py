@@ -8,6 +8,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from steno.errors import NotFound, StenoError
 from steno.web.house import House, Place
+from steno.web.numbers import number_in
 from steno.web.paint import links, page, part
 from steno.web.story.find import marked, seek
 from steno.web.story.finding import Finding, finding_of
@@ -177,7 +178,7 @@ def branch(house: House, request: Request) -> Response:
     """Return what is in an abandoned branch."""
     number = request.path_params["number"]
     with opened(house, asked_of(request)) as told:
-        side = told.tale.side(int(number) if number.isdecimal() else 0)
+        side = told.tale.side(number_in(number))
         box = side_of(side, told.tale, told.manner(), opened=True)
         return HTMLResponse(part("session-turns.html.j2", pieces=[box]))
 

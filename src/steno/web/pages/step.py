@@ -6,6 +6,7 @@ from starlette.responses import HTMLResponse, Response
 from steno.errors import NotFound
 from steno.session.story.steps import Step
 from steno.web.house import House
+from steno.web.numbers import number_in
 from steno.web.paint import links, page
 from steno.web.story.opening import asked_of, opened
 from steno.web.story.steps import places_of, step_body, step_lines
@@ -54,7 +55,7 @@ def _found(tale: Tale, place: str) -> tuple[Step, int, int]:
         NotFound: there is no step there.
     """
     offset = place.partition("-")[0]
-    at = int(offset) if offset.isdecimal() and offset.isascii() else -1
+    at = number_in(offset, -1)
     near = tale.turn_at.get(at)
     ordered = [tale.turns[near - 1], *tale.turns] if near is not None else tale.turns
     side = tale.side_at.get(at) if near is None else None

@@ -8,7 +8,7 @@ async function look() {
   const words = box.value.trim();
   const address = new URL(location.href);
   address.pathname = "/search";
-  address.search = "";
+  for (const name of ["q", "from", "part"]) address.searchParams.delete(name);
   if (words) address.searchParams.set("q", words);
   asked.abort();
   asked = new AbortController();

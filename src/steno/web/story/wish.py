@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from steno.web.links import Links
+from steno.web.numbers import number_in
 
 __all__ = ["DETAILS", "Wish", "wish_of"]
 
@@ -13,7 +14,6 @@ DETAILS: Final = ("prompts", "answers", "steps", "everything")
 """How much of a session is told."""
 _OPEN: Final = 60
 _LONGEST: Final = 200
-_HUGE: Final = 1 << 53
 Query = dict[str, str | int | None]
 
 
@@ -73,25 +73,19 @@ def wish_of(key: str, agent: str, query: Mapping[str, str]) -> Wish:
         key,
         agent,
         detail if detail in DETAILS else "steps",
-        _number(query.get("turn")),
-        _number(query.get("branch")),
+        number_in(query.get("turn")),
+        number_in(query.get("branch")),
         frozenset(opened),
         query.get("find", "")[:_LONGEST].strip(),
-        _number(query.get("hit")),
+        number_in(query.get("hit")),
         query.get("abandoned") != "off",
         query.get("thinking") != "off",
         "whole" in query,
         "panel" in query,
         "part" in query,
         "full" in query,
-        _number(query.get("from")),
-        _number(query.get("to")),
+        number_in(query.get("from")),
+        number_in(query.get("to")),
         query.get("diff") == "side",
-        _number(query["at"]) if query.get("at", "").isdecimal() else None,
+        number_in(query["at"]) if query.get("at", "").isdecimal() else None,
     )
-
-
-def _number(text: str | None) -> int:
-    if text is None or not text.isascii() or not text.isdecimal():
-        return 0
-    return min(int(text[:17]), _HUGE)
