@@ -1,6 +1,7 @@
 """Commands in a sandbox: really confined, through the whole agent."""
 
 import json
+import os
 import shutil
 import socket
 from collections.abc import Callable
@@ -167,18 +168,21 @@ def _line(process: Path) -> bytes:
 def test_commands_in_the_background_are_confined_as_well(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     script = Script()
-    script.on(
-        "go",
-        tool(
-            "Bash",
-            command=f"echo in > in.txt; echo x > {outside}; echo tried",
-            run_in_background=True,
-        ),
-    )
-    script.then(lambda asked: tool("TaskOutput", task_id=_task(asked)))
-    script.then("Done.")
     whole = Whole(tmp_path, script, sandbox=True)
+    # It waits until it is asked for: the word that it has ended must not come in between.
+    os.mkfifo(whole.project / "gate")
+    gate = os.open(whole.project / "gate", os.O_RDWR)
+    command = f"read word < gate; echo in > in.txt; echo x > {outside}; echo tried"
+    script.on("go", tool("Bash", command=command, run_in_background=True))
+
+    def asked_for(asked: Any) -> Any:
+        os.write(gate, b"go\n")
+        return tool("TaskOutput", task_id=_task(asked))
+
+    script.then(asked_for)
+    script.then("Done.")
     whole.say("go")
+    os.close(gate)
     assert "tried" in str(whole.results[-1].content)
     assert not outside.exists()
     assert (whole.project / "in.txt").read_text(encoding="utf-8") == "in\n"
