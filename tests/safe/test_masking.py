@@ -81,7 +81,7 @@ def _touched(lines: list[bytes]) -> list[bytes]:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("/home/ada/work/x.py", "~/work/x.py"),
+        ("/home/ada/tool/x.py", "~/tool/x.py"),
         ('"/Users/' + 'ada.lovelace"', '"~"'),
         (r"C:\\Users\\ada\\x", r"~\\x"),
         ("-home-ada-work-tool", "-home-user-work-tool"),
