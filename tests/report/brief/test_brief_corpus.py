@@ -169,7 +169,7 @@ def _figures(brief: Brief) -> str:
 
 
 @pytest.mark.parametrize("name", _GOLDEN)
-def test_real_sessions_have_the_figures_that_were_read_by_hand(shared: Path, name: str) -> None:
+def test_real_sessions_keep_the_figures_that_they_had(shared: Path, name: str) -> None:
     path = shared / "corpus" / "public" / name
     if not path.exists():
         pytest.skip(f"no {name} in the corpus")
