@@ -6,11 +6,13 @@ from contextlib import contextmanager
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 __all__ = ["chromium"]
 
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
+_PATIENCE: Final = 60_000
+"""Milliseconds until something that a page shall show is missed: the machine may be busy."""
 
 
 @contextmanager
@@ -19,6 +21,7 @@ def chromium(*arguments: str) -> Generator[Browser]:
     path = next(filter(None, map(shutil.which, _NAMES)), None)
     if path is None:
         pytest.fail("there is no Chromium; `make test` installs it where it may")
+    expect.set_options(timeout=_PATIENCE)
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", *arguments])
         yield found

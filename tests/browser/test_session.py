@@ -235,7 +235,7 @@ def test_a_broken_line_is_told_and_mended(look: Look, tmp_path: Path) -> None:
         found.house.news.closed = False
         written(made.turn("again", "here"), tmp_path / "config")
         found.refresh()
-        expect(page.locator("#t3")).to_be_visible(timeout=15_000)
+        expect(page.locator("#t3")).to_be_visible()
         expect(page.locator(".lost")).to_be_hidden()
         page.close()
 

@@ -35,7 +35,7 @@ def at_terminal(*arguments: str, **more: str) -> str:
         if name not in more:
             env.pop(name, None)
     child = pexpect.spawn(
-        sys.executable, ["-m", "steno", *arguments], env=env, dimensions=(24, 80), timeout=20
+        sys.executable, ["-m", "steno", *arguments], env=env, dimensions=(24, 80), timeout=120
     )
     seen: bytes = child.read()
     child.close()

@@ -351,7 +351,7 @@ def test_at_a_terminal_it_says_that_it_waits_and_ctrl_c_ends_it() -> None:
     made = asked()
     append(path_of(made), *lines_of(made)[:1])
     child = pexpect.spawn(
-        sys.executable, ["-m", "steno", "tail", "--all"], env=env, timeout=50, encoding="utf-8"
+        sys.executable, ["-m", "steno", "tail", "--all"], env=env, timeout=120, encoding="utf-8"
     )
     child.expect_exact("watching 1 file; Ctrl-C ends")
     assert "\x1b" not in (child.before or "")

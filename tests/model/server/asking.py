@@ -83,7 +83,7 @@ def body(*messages: Json, **changes: Any) -> Json:
 
 def connect(server: Server | str) -> http.client.HTTPConnection:
     where = urlsplit(server if isinstance(server, str) else server.url)
-    return http.client.HTTPConnection(str(where.hostname), where.port, timeout=20)
+    return http.client.HTTPConnection(str(where.hostname), where.port, timeout=60)
 
 
 def send(
