@@ -7,7 +7,7 @@ so, those inside longer words are taken.
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -16,13 +16,22 @@ from steno.errors import BadRequest, Unreadable
 from steno.index.opened import Index
 from steno.index.search.language import Query, Word
 from steno.index.search.scope import Scope, When, scope_of
-from steno.index.search.terms import Form, cutter, forms_of, query_of
+from steno.index.search.terms import (
+    Form,
+    cutter,
+    forms_of,
+    insides,
+    is_slow,
+    query_of,
+    shortest,
+)
+from steno.index.state import SHIFT
 from steno.index.texts import FOLDER, SPLIT, Texts
 
 if TYPE_CHECKING:
     import tantivy
 
-    _Clause: TypeAlias = tuple[tantivy.Occur, tantivy.Query]
+    Clause: TypeAlias = tuple[tantivy.Occur, tantivy.Query]
 
 __all__ = ["Finder", "Found", "Order", "Wanted", "open_finder", "why_ignored"]
 
@@ -53,8 +62,10 @@ class Found(msgspec.Struct):
     """Whether words were taken inside longer words, because they were not found as typed."""
 
 
-def open_finder(index: Index, when: When) -> "Finder":
+def open_finder(index: Index, when: When, absent: set[str] | None = None) -> "Finder":
     """Return what looks for words in an index.
+
+    `absent` keeps which letters stand in no word, for as long as the index does not change.
 
     Raises:
         Unreadable: the words are damaged, or gone.
@@ -62,7 +73,7 @@ def open_finder(index: Index, when: When) -> "Finder":
     words = os.path.join(index.home.folder, FOLDER)
     hint = f"remove {words}, then `steno sync --rebuild`"
     try:
-        finder = Finder(index.connection, index.texts, when)
+        finder = Finder(index.connection, index.texts, when, absent)
     except ValueError as error:
         raise Unreadable(f"the words of the index in {words} are damaged", hint=hint) from error
     if finder.is_bare:
@@ -73,13 +84,25 @@ def open_finder(index: Index, when: When) -> "Finder":
 class Finder:
     """Looks for words in an index."""
 
-    def __init__(self, connection: sqlite3.Connection, texts: Texts, when: When) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        texts: Texts,
+        when: When,
+        absent: set[str] | None = None,
+    ) -> None:
         self._connection = connection
+        self._absent = set[str]() if absent is None else absent
         self._when = when
-        self._schema = texts.schema
+        self.schema = texts.schema
         texts.index.reload()
         self._searcher = texts.index.searcher()
         self.cut = cutter()
+
+    @property
+    def has_split(self) -> bool:
+        """Whether any message has several documents."""
+        return self._searcher.doc_freq("tag", SPLIT) > 0
 
     @property
     def is_bare(self) -> bool:
@@ -118,11 +141,56 @@ class Finder:
         if wider.groups == wanted.groups:
             return Found([], wanted, scope)
         try:
-            messages = self._run(wider, scope, order, first)
+            messages = self._run_apart(wider, scope, order)[:first]
         except ValueError:
             # So many words have it inside that it says nothing.
             messages = []
         return Found(messages, wider if messages else wanted, scope, wide=bool(messages))
+
+    # What a survey asks for
+
+    def plain(self, query: Query) -> "tuple[Found, list[Clause]] | None":
+        """Return a query as the engine alone can answer it; None where it cannot, or only slowly.
+
+        Raises:
+            BadRequest: it asks for nothing, or for what cannot be looked for.
+        """
+        from tantivy import Occur, Query
+
+        scope = scope_of(self._connection, query.filters, self._when)
+        wanted = self._wanted(query, wide=False)
+        self._refuse_nothing(query, wanted, alone=True)
+        joins = len(wanted.groups) > 1 or bool(wanted.unwanted)
+        forms = [form for some in (*wanted.groups, *wanted.unwanted) for form in some]
+        if scope.empty or scope.picks or (joins and self.has_split) or any(map(is_slow, forms)):
+            return None
+        groups = [self._any(some) for some in wanted.groups] or [Query.all_query()]
+        clauses = [(Occur.Must, each) for each in groups]
+        clauses += [(Occur.MustNot, self._any(some)) for some in wanted.unwanted]
+        return Found([], wanted, scope), [*clauses, *self._limits(scope)]
+
+    def counts(self, clauses: "Sequence[Clause]") -> dict[int, int]:
+        """Return how many documents fit, for each file."""
+        from tantivy import Query
+
+        asked = {"field": "message", "interval": float(1 << SHIFT), "min_doc_count": 1}
+        query = Query.boolean_query(list(clauses))
+        searcher: Any = self._searcher
+        made = searcher.aggregate(query, {"files": {"histogram": asked}})
+        buckets: list[dict[str, float]] = made["files"]["buckets"]
+        return {int(each["key"]) >> SHIFT: int(each["doc_count"]) for each in buckets}
+
+    def messages(
+        self, clauses: "Sequence[Clause]", order: Order, most: int | None = None
+    ) -> list[int]:
+        """Return the messages of the first so many documents that fit, in order."""
+        return list(self._ask(clauses, order, most))
+
+    def within(self, files: Iterable[int]) -> "Clause":
+        """Return the condition that something stands in one of some files."""
+        from tantivy import Occur, Query
+
+        return Occur.Must, Query.term_set_query(self.schema, "file", sorted(files))
 
     def _wanted(self, query: Query, *, wide: bool) -> Wanted:
         """Return the forms of what is wanted; what is not wanted is never widened."""
@@ -157,77 +225,114 @@ class Finder:
         if not query.filters:
             raise BadRequest("nothing to look for", hint="steno search WORDS…")
 
-    # The index
-
     def _run(
         self, wanted: Wanted, scope: Scope, order: Order, first: int | None = None
     ) -> list[int]:
         from tantivy import Occur, Query
 
-        limits = [*scope.clauses(self._schema), *self._unfinished()]
+        limits = self._limits(scope)
         groups = [self._any(forms) for forms in wanted.groups]
         unwanted = [self._any(forms) for forms in wanted.unwanted]
         clauses = [(Occur.Must, each) for each in groups or [Query.all_query()]]
         clauses += [(Occur.MustNot, each) for each in unwanted]
-        joins = len(groups) > 1 or bool(unwanted)
-        picks = scope.messages is not None or bool(scope.no_messages)
+        joins = (len(groups) > 1 or bool(unwanted)) and self.has_split
         # Where some fall away or are put in between, the first ones are known only at the end.
-        most = None if joins or picks else first
+        # A message may have several parts, each of which is found.
+        most = None if joins or scope.picks or first is None else first * _PARTS
         found = self._ask([*clauses, *limits], order, most)
         if joins:
             self._join(found, groups, unwanted, limits, order)
-        return [message for message in found if not picks or scope.takes(message)][:first]
+        return [message for message in found if not scope.picks or scope.takes(message)][:first]
 
-    def _unfinished(self) -> "list[tuple[tantivy.Occur, tantivy.Query]]":
+    def _run_apart(self, wanted: Wanted, scope: Scope, order: Order) -> list[int]:
+        """Ask for one word after the other, each once: what is inside others takes long to find.
+
+        The longest is the least likely, and where there is none the others need not be asked for.
+        """
+        from tantivy import Occur
+
+        limits = self._limits(scope)
+        found: dict[int, float] = {}
+        for number, forms in enumerate(sorted(wanted.groups, key=shortest, reverse=True)):
+            if self._is_absent(forms):
+                return []
+            some = self._ask([(Occur.Must, self._any(forms)), *limits], order)
+            if not (some or limits):
+                self._absent.update(insides(forms))
+            if number:
+                more = order == "rank"
+                some = {at: some[at] + found[at] * more for at in found if at in some}
+            found = some
+            if not found:
+                return []
+        for forms in wanted.unwanted:
+            for message in self._ask([(Occur.Must, self._any(forms)), *limits], order):
+                found.pop(message, None)
+        several = order == "rank" and len(wanted.groups) > 1
+        ordered = sorted(found, key=found.__getitem__, reverse=True) if several else found
+        return [message for message in ordered if not scope.picks or scope.takes(message)]
+
+    def _is_absent(self, forms: _Forms) -> bool:
+        """Whether each form has letters in it that stand in no word: who types on need not wait."""
+        known = tuple(self._absent)
+        return bool(known) and all(
+            any(letters in part for _, piece in form.pieces for part in piece for letters in known)
+            for form in forms
+        )
+
+    def _limits(self, scope: Scope) -> "list[Clause]":
+        return [*scope.clauses(self.schema), *self._unfinished()]
+
+    def _unfinished(self) -> "list[Clause]":
         """Leave out what a sync is just adding, or had added when it was cut off."""
         from tantivy import Occur, Query
 
         rows = self._connection.execute("SELECT id FROM batches WHERE open")
-        return [(Occur.MustNot, Query.term_query(self._schema, "batch", n)) for (n,) in rows]
+        return [(Occur.MustNot, Query.term_query(self.schema, "batch", n)) for (n,) in rows]
 
     def _any(self, forms: _Forms) -> "tantivy.Query":
         from tantivy import Occur, Query
 
-        queries = [query_of(form, self._schema) for form in forms]
+        queries = [query_of(form, self.schema) for form in forms]
         if len(queries) == 1:
             return queries[0]
         return Query.boolean_query([(Occur.Should, query) for query in queries])
 
     def _ask(
-        self,
-        clauses: "list[tuple[tantivy.Occur, tantivy.Query]]",
-        order: Order,
-        first: int | None = None,
+        self, clauses: "Sequence[Clause]", order: Order, most: int | None = None
     ) -> dict[int, float]:
-        """Return messages and what they are ordered by, in order."""
-        # A message may have several parts, each of which is found.
-        most = max(1, self._searcher.num_docs) if first is None else first * _PARTS
+        """Return the messages of the first documents that fit, and what they are ordered by."""
+        most = max(1, self._searcher.num_docs) if most is None else most
         if order == "oldest":
             dated, undated = self._by_date()
             hits = self._hits([*clauses, dated], order, most)
             if len(hits) < most:
                 hits += self._hits([*clauses, undated], order, most - len(hits))
         else:
-            hits = self._hits(clauses, order, most)
+            hits = self._hits([*clauses], order, most)
         places = [place for _, place in hits]
-        messages = self._searcher.fast_field_values("message", places)
-        found: dict[int, float] = {}
-        for message, (value, _) in zip(messages, hits, strict=True):
-            found.setdefault(int(message or 0), value or 0)
+        messages = [int(each or 0) for each in self._searcher.fast_field_values("message", places)]
+        values = [value or 0 for value, _ in hits]
+        found: dict[int, float] = dict(zip(messages, values, strict=True))
+        if len(found) < len(values):
+            # The first document of a message says where it stands.
+            found.clear()
+            for message, value in zip(messages, values, strict=True):
+                found.setdefault(message, value)
         return found
 
-    def _by_date(self) -> "tuple[_Clause, _Clause]":
+    def _by_date(self) -> "tuple[Clause, Clause]":
         """Return what has a time, and what has none: it bears a zero, which is not early."""
         from tantivy import FieldType, Occur, Query
 
-        way = self._schema, "time", FieldType.Integer
+        way = self.schema, "time", FieldType.Integer
         return (
             (Occur.Must, Query.range_query(*way, lower_bound=1)),
             (Occur.Must, Query.range_query(*way, upper_bound=0)),
         )
 
     def _hits(
-        self, clauses: "list[_Clause]", order: Order, most: int
+        self, clauses: "list[Clause]", order: Order, most: int
     ) -> "list[tuple[Any, tantivy.DocAddress]]":
         import tantivy
 
@@ -250,7 +355,7 @@ class Finder:
         """Join what stands in several parts of one message."""
         from tantivy import Occur, Query
 
-        split = (Occur.Must, Query.term_query(self._schema, "tag", SPLIT))
+        split = (Occur.Must, Query.term_query(self.schema, "tag", SPLIT))
         more: dict[int, float] = {}
         for number, each in enumerate(groups):
             some = self._ask([(Occur.Must, each), split, *limits], order)

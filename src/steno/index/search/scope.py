@@ -72,6 +72,11 @@ class Scope(msgspec.Struct):
             and self.failed in (None, part.failed)
         )
 
+    @property
+    def picks(self) -> bool:
+        """Whether some messages are chosen, or left out, that only the tables know."""
+        return self.messages is not None or bool(self.no_messages)
+
     def takes(self, message: int) -> bool:
         """Whether a message is one of those that only the tables know."""
         return message not in self.no_messages and (

@@ -18,7 +18,18 @@ from steno.index.texts import TEXT, analyzer
 if TYPE_CHECKING:
     import tantivy
 
-__all__ = ["Form", "Span", "Token", "cutter", "forms_of", "query_of", "spans_in"]
+__all__ = [
+    "Form",
+    "Span",
+    "Token",
+    "cutter",
+    "forms_of",
+    "insides",
+    "is_slow",
+    "query_of",
+    "shortest",
+    "spans_in",
+]
 
 Token: TypeAlias = tuple[str, int, int, int]
 """A word in lower case, which of the words it is, where it begins and where it ends."""
@@ -30,6 +41,8 @@ _MOST: Final = 200
 """So many matches in one text are looked for."""
 _LONGEST_OPEN: Final = 400
 """A longer word, in bytes, is more than the automaton of an open one can hold."""
+_AROUND: Final = 3
+"""What a word is made of that has letters inside: anything, the letters, anything."""
 _STARS: Final = re.compile(r"\*+")
 _CAMEL: Final = re.compile(r"[a-z0-9][A-Z]|[A-Z][A-Z][a-z]")
 _HEX: Final = re.compile(r"(?=[^a-f]*[a-f])(?=[^0-9]*[0-9])[0-9a-f]{6,}(?:-[0-9a-f]+)*", re.ASCII)
@@ -175,6 +188,22 @@ def _has_run(text: str) -> bool:
     if text.isascii():
         return False
     return any(first <= ord(letter) <= last for letter in text for first, last in _RUNS)
+
+
+def shortest(forms: Sequence[Form]) -> int:
+    """Return how many letters the shortest of some forms has."""
+    return min(sum(len(part) for _, piece in form.pieces for part in piece) for form in forms)
+
+
+def insides(forms: Sequence[Form]) -> set[str]:
+    """Return the letters that are looked for anywhere inside of single words."""
+    pieces = [form.pieces[0][1] for form in forms if len(form.pieces) == 1]
+    return {piece[1] for piece in pieces if len(piece) == _AROUND and not (piece[0] or piece[2])}
+
+
+def is_slow(form: Form) -> bool:
+    """Whether all words there are have to be looked at, since nothing is said of how it begins."""
+    return any(not piece[0] for _, piece in form.pieces)
 
 
 def query_of(form: Form, schema: "tantivy.Schema") -> "tantivy.Query":
