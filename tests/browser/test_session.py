@@ -274,3 +274,25 @@ def test_the_page_works_without_scripts(demo: Explorer, look: Look) -> None:
     page.get_by_text("Open this branch").click()
     expect(page.locator(".side .old").first).to_be_visible()
     plain.close()
+
+
+@pytest.mark.parametrize(
+    ("size", "theme"), [("desk", "light"), ("desk", "dark"), ("phone", "light")]
+)
+def test_a_picture_in_a_prompt_is_seen(
+    demo: Explorer, look: Look, shot: Shot, size: str, theme: str
+) -> None:
+    with demo.house.index() as index:
+        rows = index.connection.execute("SELECT id FROM sessions WHERE agent = ''").fetchall()
+    key = next(name for (name,) in rows if 'class="attached"' in demo.get(f"/s/{name}").text)
+    page = look(demo, f"/s/{key}", size=size, theme=theme)
+    picture = page.locator(".prompt .attached img").first
+    picture.scroll_into_view_if_needed()
+    expect(picture).to_have_js_property("complete", value=True)
+    assert picture.evaluate("each => each.naturalWidth") > 0
+    box = picture.bounding_box()
+    assert box is not None
+    assert box["width"] <= 242
+    assert box["height"] <= 162
+    shot(page, f"session-picture-{size}-{theme}")
+    assert_accessible(page)

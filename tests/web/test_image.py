@@ -1,13 +1,18 @@
 """Pictures of sessions, asked for over HTTP."""
 
 import re
+from base64 import b64encode
 from collections.abc import Generator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from tests.builders import image, session, text, tool
+from tests.builders import document, image, session, text, tool
 from tests.web.explorer import Explorer, explorer
 from tests.web.inside import PICTURE
+from tests.web.sessions import exploring
+
+from steno.demo.blocks import pdf, png
 
 _SVG = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>"
 
@@ -67,3 +72,35 @@ def test_nobody_else_gets_a_picture(pictures: tuple[Explorer, str, str]) -> None
     one, key, _ = pictures
     assert one.ask(f"/s/{key}/image/0-1").status == 401
     assert one.get("/s/nobody/image/0-1").status == 404
+
+
+# In prompts
+
+
+def test_a_picture_in_a_prompt_is_shown_small_and_leads_to_itself(tmp_path: Path) -> None:
+    tall = png([[(9, 9, 9)] * 300] * 800)
+    made = session(seed="shown", full=True).user(
+        [text("See."), image(_SVG), image(tall), document(pdf("no picture"))]
+    )
+    made.assistant("Seen.")
+    with exploring(tmp_path, made) as (found, _):
+        page = found.get(f"/s/{made.session_id}").text
+        (shown,) = re.findall(r'<div class="attached">.*?</div>', page)
+        (way,) = re.findall(r'<a href="([^"]+)"><img src="\1"', shown)
+        assert found.get(way).body == tall
+        # Room is kept for it, and no more than there is.
+        assert 'loading="lazy" width="60" height="160"' in shown
+        assert re.search("300 . 800", shown)
+        assert "not shown: unknown bytes" in shown
+        assert "1 other attachment, see the record" in shown
+
+
+def test_a_picture_in_a_prompt_stands_in_an_exported_page_itself(tmp_path: Path) -> None:
+    made = session(seed="shown", full=True).user([text("See."), image(PICTURE)])
+    made.assistant("Seen.")
+    with exploring(tmp_path, made) as (found, _):
+        page = found.get(f"/s/{made.session_id}/export?format=html").text
+        (shown,) = re.findall(r'<div class="attached">.*?</div>', page)
+        data = b64encode(PICTURE).decode()
+        assert f'<img src="data:image/png;base64,{data}"' in shown
+        assert "<a " not in shown

@@ -1,7 +1,8 @@
 """The pictures inside a record: found in the order they stand in, known by their first bytes."""
 
 import binascii
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +15,15 @@ from steno.web.bodies.about import About
 from steno.web.bodies.values import as_fields, as_items
 from steno.web.paint import part
 
-__all__ = ["MOST_BYTES", "Picture", "bytes_of", "gallery", "pictures_in"]
+__all__ = [
+    "MOST_BYTES",
+    "Picture",
+    "Shown",
+    "bytes_of",
+    "gallery",
+    "pictures_in",
+    "thumbnails",
+]
 
 MOST_BYTES: Final = 20 << 20
 """Of one picture; a bigger one is only named."""
@@ -23,6 +32,7 @@ _MOST: Final = 200
 _SHOWN: Final = 24
 _WIDE: Final = 800
 _HIGH: Final = 420
+_THUMBNAIL: Final = (240, 160)
 _TIMES: Final = "\N{MULTIPLICATION SIGN}"
 _SCHEME: Final = "data:image/"
 _MARK: Final = ";base64,"
@@ -112,30 +122,39 @@ def bytes_of(picture: Picture) -> bytes | None:
         return None
 
 
-class _Shown(msgspec.Struct, frozen=True):
+class Shown(msgspec.Struct, frozen=True):
+    """A picture as a page shows it: no bigger than there is room for."""
+
     address: str
+    """Nothing where it cannot be shown."""
     width: int
     height: int
     said: str
 
 
+def thumbnails(record: Record, address: Callable[[int], str]) -> tuple[Shown, ...]:
+    """Return the pictures of a record, small; `address` is where the one of a number is."""
+    return tuple(_shown(each, address, _THUMBNAIL) for each in pictures_in(record)[:_SHOWN])
+
+
 def gallery(record: Record, about: About) -> Markup:
     """Return the pictures of a record, or nothing."""
     found = pictures_in(record)
-    shown = [_shown(picture, record, about) for picture in found[:_SHOWN]]
+    address = partial(about.picture, record.offset)
+    shown = [_shown(picture, address, (_WIDE, _HIGH)) for picture in found[:_SHOWN]]
     if not shown:
         return Markup("")
     more = len(found) - len(shown)
     return Markup(part("body-pictures.html.j2", pictures=shown, more=more))
 
 
-def _shown(picture: Picture, record: Record, about: About) -> _Shown:
+def _shown(picture: Picture, address: Callable[[int], str], room: tuple[int, int]) -> Shown:
     fits = bool(picture.media_type) and picture.size <= MOST_BYTES
-    address = about.picture(record.offset, picture.number) if fits else ""
+    where = address(picture.number) if fits else ""
     kind = (picture.media_type or picture.declared).removeprefix("image/")
     sides = f"{picture.width:,} {_TIMES} {picture.height:,}" if picture.width else ""
     why = "" if fits else "not shown: " + ("too big" if picture.media_type else "unknown bytes")
     said = ", ".join(part for part in (kind, sides, say.size(picture.size), why) if part)
     # The page keeps room for it, so that nothing jumps when it comes.
-    scale = min(1, _WIDE / max(1, picture.width), _HIGH / max(1, picture.height))
-    return _Shown(address, round(picture.width * scale), round(picture.height * scale), said)
+    scale = min(1, room[0] / max(1, picture.width), room[1] / max(1, picture.height))
+    return Shown(where, round(picture.width * scale), round(picture.height * scale), said)

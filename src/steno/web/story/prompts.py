@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from steno.safe.html import words
 from steno.session.story.prompts import Prompt
+from steno.web.bodies.pictures import Shown
 from steno.web.render.code import code_block
 
 __all__ = ["Asked", "asked", "plain"]
@@ -36,11 +37,12 @@ class Asked(msgspec.Struct, frozen=True):
     rest: Markup | None = None
     lines: int = 0
     tag: str = ""
-    images: tuple[str, ...] = ()
-    """Addresses of pictures."""
+    images: tuple[Shown, ...] = ()
+    others: int = 0
+    """What was attached and is no picture."""
 
 
-def asked(prompt: Prompt, images: tuple[str, ...] = ()) -> Asked:
+def asked(prompt: Prompt, images: tuple[Shown, ...] = ()) -> Asked:
     """Return a prompt for a page; of a long one the beginning, and the rest."""
     text = prompt.text.strip("\n")
     if prompt.origin == "shell":
@@ -52,6 +54,7 @@ def asked(prompt: Prompt, images: tuple[str, ...] = ()) -> Asked:
         text.count("\n") + 1,
         _TAGS.get(prompt.origin, ""),
         images,
+        max(0, prompt.images - len(images)),
     )
 
 

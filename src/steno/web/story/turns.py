@@ -11,8 +11,10 @@ from steno.report import words
 from steno.report.costs import Cost
 from steno.session.nodes import Node
 from steno.session.story.compactions import Compaction
+from steno.session.story.prompts import Prompt
 from steno.session.story.steps import one_line
 from steno.session.story.turns import Turn
+from steno.web.bodies.pictures import Shown, thumbnails
 from steno.web.paint import duration, money
 from steno.web.render.markdown import markdown
 from steno.web.story.prompts import Asked, asked
@@ -142,12 +144,7 @@ def turn_of(
     box.raw = here.inside(manner.key, "records", tale.agent, **{"from": first, "turn": turn.number})
     box.records = words.count(len(turn.nodes), "record")
     if turn.prompt is not None:
-        node = turn.prompt.node
-        images = tuple(
-            here.inside(manner.key, f"image/{node.offset}-{number}", tale.agent)
-            for number in range(turn.prompt.images)
-        )
-        box.asked = asked(turn.prompt, images)
+        box.asked = asked(turn.prompt, _pictures(turn.prompt, tale, manner))
     if manner.with_steps:
         box.lines = step_lines(turn.steps, tale, manner, end=turn.before)
         box.later = step_lines(turn.steps, tale, manner, begin=turn.before)
@@ -158,6 +155,17 @@ def turn_of(
     if manner.detail != "prompts":
         _figures(box, turn, tale)
     return box
+
+
+def _pictures(prompt: Prompt, tale: Tale, manner: Manner) -> tuple[Shown, ...]:
+    if not prompt.images:
+        return ()
+    place = prompt.node.offset
+
+    def address(number: int) -> str:
+        return manner.links.inside(manner.key, f"image/{place}-{number}", tale.agent)
+
+    return thumbnails(tale.transcript.record(prompt.node), address)
 
 
 def _own(tale: Tale, manner: Manner, turn: int, detail: str = "") -> str:
