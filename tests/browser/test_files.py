@@ -42,6 +42,18 @@ def test_everybody_can_use_the_files(
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_a_file_fills_the_window_and_no_more(demo: Explorer, look: Look) -> None:
+    page = look(demo, f"/files/{tag_of(_SMOOTH)}")
+    assert page.locator(".demo-note").count() == 1
+    assert page.evaluate("document.documentElement.scrollHeight <= innerHeight")
+    boxes = page.locator(".tri .col").evaluate_all(
+        "all => all.map((each) => Math.round(each.getBoundingClientRect().bottom))"
+    )
+    foot = page.locator(".foot").bounding_box()
+    assert foot is not None
+    assert set(boxes) == {round(foot["y"])}
+
+
 def test_keys_go_through_time_and_back(demo: Explorer, look: Look) -> None:
     page = look(demo, f"/files/{tag_of(_SMOOTH)}")
     here = page.locator("ol.line > li.is-here b").first
