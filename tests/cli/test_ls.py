@@ -85,6 +85,35 @@ def test_marks_and_words_say_how_a_session_ended(steno: Steno, config: WriteConf
     assert next(row for row in rows if "Quiet" in row).startswith("  ")
 
 
+@pytest.mark.parametrize(
+    ("status", "titles"),
+    [
+        ("live", ["Test it.", "Which?"]),
+        ("running", ["Test it."]),
+        ("waiting", ["Which?", "Left."]),
+        ("finished", ["Quiet"]),
+        ("interrupted", ["Build it."]),
+        ("failed", ["Go."]),
+        ("archived", []),
+    ],
+)
+def test_sessions_are_listed_by_how_they_stand(
+    steno: Steno, config: WriteConfig, status: str, titles: list[str]
+) -> None:
+    call, question = tool("Bash", command="make"), tool("AskUserQuestion", questions=[])
+    config(
+        session(seed="cut", start="2026-11-15T08:00:00.000Z").user("Build it.").assistant(call),
+        session(seed="ask", start="2026-11-15T08:10:00.000Z").user("Which?").assistant(question),
+        session(seed="left", start="2026-11-10T08:10:00.000Z").user("Left.").assistant(question),
+        session(seed="bad", start="2026-11-15T08:20:00.000Z").user("Go.").fatal("too long"),
+        session(seed="run", start="2026-11-15T11:59:30.000Z").user("Test it.").assistant(call),
+        asked("Quiet", "2026-11-15T07:00:00.000Z"),
+    )
+    ran = steno("ls", "--json", "--status", status)
+    assert [each["title"] for each in ran.json] == titles
+    assert ran.code == (0 if titles else 1)
+
+
 def test_small_sessions_are_hidden_and_counted(steno: Steno, config: WriteConfig) -> None:
     config(
         asked("Real", "2026-11-15T08:00:00.000Z"),

@@ -31,6 +31,7 @@ _MARKS: Final = {
     "archived only": ("▪", "dim"),
 }
 _ARCHIVED: Final = "archived only"
+_STATUSES: Final = ("live", "running", "waiting", "finished", "interrupted", "failed", "archived")
 _RECENT: Final = 86_400
 _WIDE: Final = 100
 
@@ -64,6 +65,11 @@ class _Listing(msgspec.Struct):
 @click.option("--since", metavar="WHEN", help="Only sessions written since: 2026-11-07, 7d, 3h, …")
 @click.option(
     "--until", metavar="WHEN", help="Only sessions written until then, that day included."
+)
+@click.option(
+    "--status",
+    type=click.Choice(_STATUSES),
+    help="Only sessions that stand so; `live` ones run, or have been waiting for less than a day.",
 )
 @click.option(
     "--limit",
@@ -110,6 +116,7 @@ class _Wanted(msgspec.Struct):
     project: str | None = None
     since: str | None = None
     until: str | None = None
+    status: str | None = None
     limit: int = 30
     everything: bool = False
 
@@ -126,11 +133,13 @@ def _gather(wanted: _Wanted, where: tuple[str, ...] | None, now: float) -> _List
         end = clock.when(wanted.until, now)[1]
         files = [found for found in files if found.mtime_ns < end * 1e9]
     listing = _Listing([], total, problems)
-    listing.chosen = bool(wanted.project or wanted.since or wanted.until)
+    listing.chosen = bool(wanted.project or wanted.since or wanted.until or wanted.status)
     lent: dict[str, str] = {}
     for found, look in seen(files, now, problems):
         lent.update(look.lent)
         if wanted.project and not _is_in(look.project, wanted.project):
+            continue
+        if wanted.status and not _stands(found, look, wanted.status, now):
             continue
         if look.hidden and not wanted.everything:
             listing.hidden += 1
@@ -146,6 +155,12 @@ def _gather(wanted: _Wanted, where: tuple[str, ...] | None, now: float) -> _List
             continue
     _shorten(listing.rows, names)
     return listing
+
+
+def _stands(found: Found, look: Glance, status: str, now: float) -> bool:
+    if isinstance(found, Archived):
+        return status == "archived"
+    return _is_live(found, look, now) if status == "live" else look.status == status
 
 
 def _is_in(project: str, wanted: str) -> bool:
@@ -208,7 +223,7 @@ def _lines(listing: _Listing, width: int, now: float) -> list[Line]:
     heads, cells = layout(_columns(rows, wide=width >= _WIDE), width - 2)
     lines: list[Line] = [["  ", *heads]]
     day = ""
-    live = {place for place, row in enumerate(rows) if _is_live(row, now)}
+    live = {place for place, row in enumerate(rows) if _is_live(row.found, row.look, now)}
     lines += [_marked(rows[place], cells[place]) for place in sorted(live)]
     days = [words.day(row.found.mtime_ns / 1e9, now) for row in rows]
     counts = Counter(day for place, day in enumerate(days) if place not in live)
@@ -226,12 +241,12 @@ def _lines(listing: _Listing, width: int, now: float) -> list[Line]:
     return lines
 
 
-def _is_live(row: _Row, now: float) -> bool:
+def _is_live(found: Found, look: Glance, now: float) -> bool:
     """Whether somebody should look now: it runs, or has been waiting for less than a day."""
-    if isinstance(row.found, Archived):
+    if isinstance(found, Archived):
         return False
-    recent = now - row.found.mtime_ns / 1e9 < _RECENT
-    return row.look.status == "running" or (row.look.status == "waiting" and recent)
+    recent = now - found.mtime_ns / 1e9 < _RECENT
+    return look.status == "running" or (look.status == "waiting" and recent)
 
 
 def _marked(row: _Row, cells: Line) -> Line:
