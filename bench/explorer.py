@@ -158,7 +158,7 @@ LIMITS = {
 PAGES = {
     "list": (["/"], ["/api/v1/sessions?limit=50"]),
     "search": (
-        ["/search?q=error", "/search?q=connection+reset", "/search?q=retry"],
+        ["/?q=error", "/?q=connection+reset", "/?q=retry"],
         ["/api/v1/search?q=error", "/api/v1/search?q=connection+reset", "/api/v1/search?q=retry"],
     ),
     "usage": (["/usage"], ["/api/v1/usage/summary"]),

@@ -32,7 +32,7 @@ def test_everybody_can_use_the_palette(
 
 
 def test_it_opens_on_any_page_and_while_typing_and_shuts_again(demo: Explorer, look: Look) -> None:
-    page = look(demo, "/search?q=tide")
+    page = look(demo, "/?q=tide")
     page.keyboard.press("/")
     page.keyboard.press("Meta+k")
     expect(page.locator("dialog.palette")).to_be_visible()

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, Route, expect
 from tests.browser.axe import assert_accessible
 from tests.browser.conftest import Look
 from tests.builders import Session, session, tool
@@ -101,3 +101,87 @@ def test_a_new_session_comes_in_without_moving_what_is_read(tmp_path: Path, look
         )
         assert len(first) == len(set(first)) == 32
         assert fresh.session_id in first[:2]
+
+
+def test_rows_that_came_to_rest_meanwhile_are_not_told_twice(
+    tmp_path: Path, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steno.web.pages.sessions._PAGE", 5)
+    every = many()
+    with exploring(tmp_path, *every) as (found, paths):
+        begun = paths[-1].stat().st_mtime
+        found.house.now = lambda: begun + 5
+
+        def rest(route: Route) -> None:
+            found.house.now = lambda: begun + 86_400
+            route.continue_()
+
+        page = look(found, "/usage")
+        page.route("**/*part=rows*", rest)
+        page.goto("/?sort=oldest")
+        rows = page.locator("#list li[data-key]")
+        keys = "rows => rows.map((row) => row.dataset.key)"
+        page.keyboard.press("End")
+        expect(rows).to_have_count(len(every))
+        assert len(set(rows.evaluate_all(keys))) == len(every)
+
+
+# What nobody looks at
+
+_SEEN = """(hidden) => {
+  Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+  document.dispatchEvent(new Event('visibilitychange'));
+}"""
+
+
+def _hidden(page: Page) -> None:
+    with page.expect_event("requestfailed", lambda each: "/live" in each.url):
+        page.evaluate(_SEEN, True)
+
+
+@pytest.mark.parametrize("place", ["/", "/s/{}"])
+def test_a_page_that_nobody_looks_at_gives_its_line_back_and_catches_up(
+    tmp_path: Path, look: Look, place: str
+) -> None:
+    live = session(seed="live", full=True).user("build").assistant(tool("Bash", command="make one"))
+    with exploring(tmp_path, live) as (found, paths):
+        begun = paths[0].stat().st_mtime
+        found.house.now = lambda: begun + 5
+        page = look(found, place.format(live.session_id))
+        page.locator("[data-heard]").wait_for()
+        _hidden(page)
+        more = live.result("x").assistant(tool("Bash", command="make another"))
+        written(more, tmp_path / "config")
+        found.refresh()
+        assert page.get_by_text("make another").count() == 0
+        with page.expect_request(lambda each: "/live" in each.url):
+            page.evaluate(_SEEN, False)
+        expect(page.get_by_text("make another").first).to_be_attached()
+
+
+def test_whoever_looks_for_words_holds_no_line(demo: Explorer, look: Look) -> None:
+    page = look(demo, "/")
+    page.locator("#list[data-heard]").wait_for()
+    page.keyboard.press("/")
+    with page.expect_event("requestfailed", lambda each: "/live" in each.url):
+        page.keyboard.type("tide")
+    expect(page.locator("#hits")).to_have_count(1)
+    with page.expect_request(lambda each: "/live" in each.url):
+        page.keyboard.press("Escape")
+    page.locator("#list[data-heard]").wait_for()
+
+
+def test_a_day_long_ago_does_not_widen_the_list(tmp_path: Path, look: Look, shot: Shot) -> None:
+    old = [
+        session(seed=f"o{n}", full=True, start=f"2025-09-{n + 20}T10:00:00.000Z").turn("old", "ok")
+        for n in range(3)
+    ]
+    with exploring(tmp_path, *old) as (found, _):
+        for way in ("/", "/?view=flat", "/?q=old"):
+            page = look(found, way)
+            whens = page.locator(".row .when").evaluate_all(
+                "all => all.map((each) => [each.scrollWidth, each.clientWidth])"
+            )
+            assert whens
+            assert all(needs <= has for needs, has in whens)
+            shot(page, "sessions-old")

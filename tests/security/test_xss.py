@@ -148,7 +148,7 @@ def test_no_page_runs_asks_for_or_breaks_anything(
 def test_the_palette_and_the_search_stay_texts_while_somebody_types(
     watch: Watch, text: str
 ) -> None:
-    watch.see("/search?q=script")
+    watch.see("/?q=script")
     watch.page.locator(".find input").fill(text)
     expect(watch.page).to_have_title(f"{text} · steno")
     watch.page.keyboard.press("Control+k")

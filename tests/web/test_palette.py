@@ -31,7 +31,7 @@ def test_without_letters_it_lists_pages_actions_and_the_newest_sessions(demo: Ex
         ("tide CHART", "/s/"),
         ("tidegauge", "/p/"),
         ("smooth.py", "/files/"),
-        ("anything at all", "/search?q=anything+at+all"),
+        ("anything at all", "/?q=anything+at+all"),
     ],
 )
 def test_each_kind_of_thing_is_found(demo: Explorer, text: str, to: str) -> None:

@@ -411,5 +411,5 @@ def test_a_number_that_nothing_can_have_is_no_accident(demo: Explorer, way: str)
     key = session_called(demo, "Tag the release, but do not push.")
     for digits in (18, 5000):
         assert demo.get(f"/s/{key}{way.format('9' * digits)}").status in (200, 404)
-    for page in ("/search?q=a&from=", "/files?from="):
+    for page in ("/?q=a&from=", "/files?from="):
         assert demo.get(page + "9" * 5000).status == 200

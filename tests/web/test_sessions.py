@@ -1,5 +1,6 @@
 """The list of sessions."""
 
+import os
 import re
 from html import unescape
 from pathlib import Path
@@ -11,13 +12,33 @@ from tests.web.explorer import Explorer
 from tests.web.sessions import exploring, written
 from tests.web.test_live import streaming
 
-from steno.report.listing import Choice, Sort, costs_of, list_sessions
+from steno.report.listing import (
+    Choice,
+    ShownFile,
+    Sort,
+    costs_of,
+    list_sessions,
+    shown_files,
+)
 from steno.report.usage.indexed import count_index
 from steno.report.usage.totals import report_of
 from steno.report.usage.wanted import Wanted
+from steno.web.standing import Standing
 from steno.web.tags import tag_of
 
 _TITLE = re.compile(r'<div class="title"><a href="([^"]*)">([^<]*)</a>')
+
+
+_KEY = re.compile(r'<li class="row[^"]*" data-stop data-key="([^"]*)"')
+
+
+def _keys(text: str) -> list[str]:
+    return _KEY.findall(text)
+
+
+def shown_files_of(found: Explorer) -> list[ShownFile]:
+    with found.house.index() as index:
+        return shown_files(index.connection)
 
 
 def _titles(demo: Explorer, way: str) -> list[str]:
@@ -55,6 +76,91 @@ def test_the_number_beside_a_filter_is_what_it_leaves(demo: Explorer, has: str) 
     found = re.search(rf'href="/\?has={has}">.*?<span class="n">(\d+)</span>', text)
     assert found is not None
     assert len(_titles(demo, f"/?has={has}")) == int(found[1]) > 0
+
+
+@pytest.mark.parametrize(
+    ("facet", "least"), [("status", 3), ("size", 1), ("model", 2), ("project", 2)]
+)
+def test_the_number_beside_each_value_of_a_facet_is_what_it_leaves(
+    demo: Explorer, facet: str, least: int
+) -> None:
+    found = re.findall(
+        rf'href="(/\?{facet}=[^"]+)">.*?<span class="n">(\d+)</span>', demo.get("/").text
+    )
+    assert len(found) >= least
+    for way, number in found:
+        assert len(_titles(demo, unescape(way))) == int(number) > 0
+
+
+def test_filters_narrow_together_and_their_numbers_do_too(demo: Explorer) -> None:
+    way = "/?status=finished&size=small"
+    text = demo.get(way).text
+    (failed,) = re.findall(r'href="([^"]*has=failed)">.*?<span class="n">(\d+)</span>', text)
+    assert unescape(failed[0]) == f"{way}&has=failed"
+    both = _titles(demo, unescape(failed[0]))
+    assert len(both) == int(failed[1]) > 0
+    assert set(both) == set(_titles(demo, way)) & set(_titles(demo, "/?has=failed"))
+
+
+def test_every_size_is_of_one_kind(tmp_path: Path) -> None:
+    lengths = {"small": 10, "medium": 200_000, "large": 2_000_000, "huge": 11_000_000}
+    every = [
+        session(seed=name, full=True).turn(name, "x" * length) for name, length in lengths.items()
+    ]
+    with exploring(tmp_path, *every) as (found, _):
+        for name in lengths:
+            assert _titles(found, f"/?size={name}") == [name]
+
+
+def test_how_sessions_stand_is_told_as_by_the_command(tmp_path: Path) -> None:
+    made = {
+        "live": at_work(),
+        "finished": session(seed="done", full=True).turn("all done", "yes"),
+        "interrupted": session(seed="cut", full=True).user("cut off"),
+    }
+    with exploring(tmp_path, *made.values()) as (found, paths):
+        later = paths[0].stat().st_mtime + 3600
+        os.utime(paths[0], (later, later))
+        found.refresh()
+        found.house.now = lambda: later + 5
+        for status, each in made.items():
+            assert [each.session_id] == _keys(found.get(f"/?status={status}").text)
+        assert found.get("/?status=nonsense").status == 200
+
+
+def test_how_many_sessions_stand_is_found_out_in_the_background(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steno.web.standing._AT_ONCE", 1)
+    every = [session(seed=f"s{number}", full=True).turn("x", "y") for number in range(3)]
+    with exploring(tmp_path, *every) as (found, paths):
+        for path in paths:
+            os.utime(path, (1, 1))
+        found.refresh()
+        way = 'href="/?status=finished"'
+        found.house.standing.close()
+        fresh = found.house.standing = Standing()
+        shown = shown_files_of(found)
+        assert fresh.kinds(shown, 10.0**9, wait=False) is None
+        fresh.wait()
+        assert set((fresh.kinds(shown, 10.0**9, wait=False) or {}).values()) == {"finished"}
+        assert way in found.get("/").text
+
+
+def test_what_is_broken_can_be_asked_for(tmp_path: Path) -> None:
+    torn = session(seed="torn", full=True).turn("torn apart", "ok")
+    with exploring(tmp_path, torn, session(seed="sound", full=True).turn("sound", "ok")) as (
+        found,
+        paths,
+    ):
+        data = paths[0].read_bytes().split(b"\n")
+        paths[0].write_bytes(b"\n".join([data[0][: len(data[0]) // 2], *data[1:]]))
+        found.refresh()
+        assert "Damaged" not in found.get("/").text
+        found.house.ward.look()
+        found.house.ward.wait()
+        assert "Damaged" in found.get("/").text
+        assert _keys(found.get("/?status=damaged").text) == [torn.session_id]
 
 
 @pytest.mark.parametrize("sort", ["newest", "oldest", "longest", "turns", "largest"])
@@ -113,6 +219,54 @@ def test_a_session_at_work_says_what_it_does_and_how_full_its_context_is(tmp_pat
         assert text.index("Live sessions") < text.index('<div class="now">')
 
 
+def test_live_sessions_stand_above_all_others_wherever_they_would_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steno.web.pages.sessions._PAGE", 5)
+    live = at_work()
+    every = [
+        session(seed=f"s{n}", full=True, start="2026-12-01T00:00:00.000Z").turn(f"ask {n}", "ok")
+        for n in range(12)
+    ]
+    with exploring(tmp_path, live, *every) as (found, paths):
+        begun = paths[0].stat().st_mtime
+        for path in paths[1:]:
+            os.utime(path, (1, 1))
+        found.refresh()
+        found.house.now = lambda: begun + 5
+        way, seen = "/", list[str]()
+        while way:
+            text = found.get(way).text
+            seen += _keys(text)
+            more = re.search(r'<a class="link" href="([^"]+)" data-more>', text)
+            way = unescape(more[1]) if more else ""
+        assert seen[0] == live.session_id
+        assert len(seen) == len(set(seen)) == 13
+        assert ">13 in 1 project<" in found.get("/").text
+        assert _keys(found.get("/?has=failed").text) == []
+
+
+def test_who_waits_for_days_is_no_longer_live(tmp_path: Path) -> None:
+    asks = session(seed="asks", full=True).user("go on")
+    asks.assistant(tool("AskUserQuestion", questions=[]))
+    with exploring(tmp_path, asks) as (found, paths):
+        begun = paths[0].stat().st_mtime
+        for days, live in ((0, True), (2, False)):
+            found.house.now = lambda days=days: begun + 5 + days * 86_400
+            text = found.get("/").text
+            assert ("Live sessions" in text) is live
+            assert 'data-key="' in text
+        assert "waiting for an answer" in text
+        assert _keys(found.get("/?status=waiting").text) == [asks.session_id]
+
+
+def test_a_day_long_ago_has_room_in_its_column(tmp_path: Path) -> None:
+    old = session(seed="old", full=True, start="2025-09-20T10:00:00.000Z").turn("old", "ok")
+    with exploring(tmp_path, old) as (found, _):
+        text = found.get("/").text
+        assert re.search(r'class="cell when">(19|20|21) Sep 2025<', text)
+
+
 def test_a_session_that_died_at_work_does_not_stay_live(tmp_path: Path) -> None:
     with exploring(tmp_path, at_work()) as (found, paths):
         for hours, live in ((0, True), (6, False)):
@@ -161,8 +315,8 @@ def test_an_index_that_is_newer_than_the_clock_is_fresh(demo: Explorer) -> None:
     before = demo.house.state.fresh
     try:
         demo.house.state.fresh = demo.house.now() + 60
-        assert "Index fresh, as of now" in demo.get("/").text
+        assert "Index up to date" in demo.get("/").text
         demo.house.state.fresh = demo.house.now() - 120
-        assert "Index fresh 2 m" in demo.get("/").text
+        assert "Index updated 2 minutes ago" in demo.get("/").text
     finally:
         demo.house.state.fresh = before

@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -15,6 +15,7 @@ from steno.report.usage.wanted import Wanted
 
 __all__ = [
     "HAS",
+    "SIZES",
     "SORTS",
     "Choice",
     "Count",
@@ -22,26 +23,42 @@ __all__ = [
     "Has",
     "Listed",
     "Listing",
+    "ShownFile",
+    "Size",
     "Sort",
     "activity_of",
     "costs_of",
     "counts_of",
     "facets_of",
+    "files_of",
+    "ids_of",
     "list_sessions",
+    "shown_files",
+    "sizes_of",
+    "titled",
 ]
 
 FacetName: TypeAlias = Literal["project", "branch", "model"]
 Has: TypeAlias = Literal["failed", "agents", "compacted", "abandoned", "archived", "pr"]
+Size: TypeAlias = Literal["small", "medium", "large", "huge"]
 Sort: TypeAlias = Literal["newest", "oldest", "longest", "turns", "largest"]
 HAS: Final[dict[Has, str]] = {
     "failed": "s.failed > 0",
-    "agents": "EXISTS (SELECT 1 FROM sessions a WHERE a.id = s.id AND a.agent != '')",
-    "compacted": "EXISTS (SELECT 1 FROM links l WHERE l.file = s.file AND l.kind = 'compacted')",
+    "agents": "s.id IN (SELECT id FROM sessions WHERE agent != '')",
+    "compacted": "s.file IN (SELECT file FROM links WHERE kind = 'compacted')",
     "abandoned": "s.rewound",
     "archived": "f.gone IS NOT NULL",
-    "pr": "EXISTS (SELECT 1 FROM links l WHERE l.file = s.file AND l.kind = 'pr')",
+    "pr": "s.file IN (SELECT file FROM links WHERE kind = 'pr')",
 }
 """What a session may have, and how the index tells."""
+_MB: Final = 1 << 20
+SIZES: Final[dict[Size, tuple[int, int | None]]] = {
+    "small": (0, _MB // 10),
+    "medium": (_MB // 10, _MB),
+    "large": (_MB, 10 * _MB),
+    "huge": (10 * _MB, None),
+}
+"""How many bytes a session's own file has: from, and up to."""
 SORTS: Final[dict[Sort, str]] = {
     "newest": "coalesce(s.ended, 0)",
     "oldest": "-coalesce(s.ended, 0)",
@@ -50,15 +67,19 @@ SORTS: Final[dict[Sort, str]] = {
     "largest": "f.size",
 }
 """By what they are sorted, highest first."""
+_AMONG: Final = "(SELECT value FROM json_each(?))"
+_LARGEST: Final = (1 << 63) - 1
 _FROM: Final = "FROM sessions s JOIN files f ON f.id = s.file"
 _SHOWN: Final = "s.agent = '' AND NOT s.hidden"
 _AGENTS: Final = "(SELECT count(*) FROM sessions a WHERE a.id = s.id AND a.agent != '')"
 _SEAMS: Final = "(SELECT count(*) FROM links l WHERE l.file = s.file AND l.kind = 'compacted')"
 _COLUMNS: Final = (
     "s.file, s.id, s.title, s.project, s.branch, s.model, s.started, s.ended, s.turns, "
-    f"s.calls, s.failed, s.rewound, f.path, f.size, f.gone, {_AGENTS}, {_SEAMS}"
+    f"s.calls, s.failed, s.rewound, f.path, f.size, f.mtime, f.gone, {_AGENTS}, {_SEAMS}"
 )
 _SLICES: Final = 28
+_NANO: Final = 1_000_000
+"""Nanoseconds in a millisecond."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -71,8 +92,13 @@ class Choice(msgspec.Struct, frozen=True):
     since: int | None = None
     """The earliest time they were last active, in milliseconds."""
     has: tuple[Has, ...] = ()
+    size: Size | None = None
+    written: int | None = None
+    """The earliest time their file was written, in milliseconds."""
     sessions: tuple[str, ...] | None = None
     """The only ones, by their ids."""
+    files: tuple[int, ...] | None = None
+    """The only ones, by the numbers of their files: what the index alone cannot tell."""
     sort: Sort = "newest"
 
 
@@ -93,6 +119,8 @@ class Listed(msgspec.Struct, frozen=True):
     rewound: bool
     path: str
     size: int
+    written: int
+    """When its file was."""
     gone: bool
     agents: int
     compactions: int
@@ -108,6 +136,15 @@ class Listing(msgspec.Struct, frozen=True):
     more: bool
 
 
+class ShownFile(msgspec.Struct, frozen=True):
+    """The file of a session that is on the disk. Times are milliseconds."""
+
+    file: int
+    path: str
+    size: int
+    written: int
+
+
 class Count(msgspec.Struct, frozen=True):
     """A value that sessions have, and how many have it."""
 
@@ -121,10 +158,17 @@ def list_sessions(
     *,
     limit: int = 50,
     after: tuple[int, int] | None = None,
+    without: Sequence[int] = (),
 ) -> Listing:
-    """Return the first so many sessions, or those behind a row (its rank and file)."""
+    """Return the first so many sessions, or those behind a row (its rank and file).
+
+    `without` names files that stand elsewhere; they count, and are not listed.
+    """
     where, values = _where(choice)
     total: int = connection.execute(f"SELECT count(*) {_FROM} WHERE {where}", values).fetchone()[0]
+    if without:
+        where += f" AND s.file NOT IN {_AMONG}"
+        values = [*values, _some(without)]
     rank = SORTS[choice.sort]
     behind = ""
     if after is not None:
@@ -140,7 +184,7 @@ def list_sessions(
 
 def _listed(row: tuple[Any, ...]) -> Listed:
     file, name, title, project, branch, model, started, ended, turns, calls, failed, *rest = row
-    rewound, path, size, gone, agents, compactions, rank = rest
+    rewound, path, size, mtime, gone, agents, compactions, rank = rest
     return Listed(
         file=file,
         id=name,
@@ -156,6 +200,7 @@ def _listed(row: tuple[Any, ...]) -> Listed:
         rewound=bool(rewound),
         path=os.fsdecode(path),
         size=size,
+        written=mtime // _NANO,
         gone=gone is not None,
         agents=agents,
         compactions=compactions,
@@ -176,10 +221,65 @@ def _where(choice: Choice, *, leave: str = "") -> tuple[str, list[Any]]:
         values.append(choice.since)
     if leave != "has":
         where += [HAS[each] for each in choice.has]
+    if choice.size is not None and leave != "size":
+        low, high = SIZES[choice.size]
+        where.append("f.size >= ? AND f.size < ?")
+        values += (low, high or _LARGEST)
+    if choice.written is not None:
+        where.append("f.mtime >= ?")
+        values.append(choice.written * _NANO)
     if choice.sessions is not None:
-        where.append(f"s.id IN ({', '.join('?' * len(choice.sessions))})")
-        values += choice.sessions
+        where.append(f"s.id IN {_AMONG}")
+        values.append(_some(choice.sessions))
+    if choice.files is not None and leave != "files":
+        where.append(f"s.file IN {_AMONG}")
+        values.append(_some(choice.files))
     return " AND ".join(where), values
+
+
+def _some(values: Sequence[str] | Sequence[int]) -> str:
+    """Return values as `_AMONG` takes them: more than could be bound one by one."""
+    return msgspec.json.encode(values).decode()
+
+
+def files_of(connection: sqlite3.Connection, choice: Choice) -> list[int]:
+    """Return the numbers of the files that fit, as if none was chosen by its number."""
+    where, values = _where(choice, leave="files")
+    return [file for (file,) in connection.execute(f"SELECT s.file {_FROM} WHERE {where}", values)]
+
+
+def shown_files(connection: sqlite3.Connection) -> list[ShownFile]:
+    """Return the file of every session that is listed and is there."""
+    rows = connection.execute(
+        f"SELECT f.id, f.path, f.size, f.mtime {_FROM} WHERE {_SHOWN} AND f.gone IS NULL"
+    )
+    return [
+        ShownFile(file, os.fsdecode(path), size, mtime // _NANO) for file, path, size, mtime in rows
+    ]
+
+
+def ids_of(connection: sqlite3.Connection, choice: Choice) -> set[str]:
+    """Return the ids of the sessions that fit."""
+    where, values = _where(choice)
+    return {name for (name,) in connection.execute(f"SELECT s.id {_FROM} WHERE {where}", values)}
+
+
+def titled(
+    connection: sqlite3.Connection, choice: Choice, fits: Callable[[str], bool]
+) -> list[int]:
+    """Return the numbers of the files whose title fits as well."""
+    where, values = _where(choice)
+    rows = connection.execute(f"SELECT s.file, s.title {_FROM} WHERE {where}", values)
+    return [file for file, title in rows if fits(title)]
+
+
+def sizes_of(connection: sqlite3.Connection, choice: Choice) -> dict[Size, int]:
+    """Return how many sessions have each size, as if none was chosen."""
+    where, values = _where(choice, leave="size")
+    sums = ", ".join("total(f.size >= ? AND f.size < ?)" for _ in SIZES)
+    ends = [end for low, high in SIZES.values() for end in (low, high or _LARGEST)]
+    row = connection.execute(f"SELECT {sums} {_FROM} WHERE {where}", [*ends, *values]).fetchone()
+    return dict(zip(SIZES, map(int, row), strict=True))
 
 
 def facets_of(connection: sqlite3.Connection, choice: Choice, name: FacetName) -> list[Count]:

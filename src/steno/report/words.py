@@ -15,6 +15,7 @@ __all__ = [
     "money",
     "project_name",
     "project_names",
+    "short_day",
     "size",
     "tokens",
 ]
@@ -123,6 +124,16 @@ def day(seconds: float, current: float) -> str:
     date = f"{local.tm_mday} {_MONTHS[local.tm_mon - 1]}"
     if day_of(current, _WEEK - 1) <= start < current:
         return f"{_DAYS[local.tm_wday]} {date}"
+    return date if local.tm_year == here.tm_year else f"{date} {local.tm_year}"
+
+
+def short_day(seconds: float, current: float) -> str:
+    """Return a day in a column: Today, Yesterday, or the date with as few letters as will do."""
+    told = day(seconds, current)
+    if told in ("Today", "Yesterday"):
+        return told
+    local, here = time.localtime(seconds), time.localtime(current)
+    date = f"{local.tm_mday} {_MONTHS[local.tm_mon - 1][:3]}"
     return date if local.tm_year == here.tm_year else f"{date} {local.tm_year}"
 
 

@@ -3,6 +3,7 @@
 gate       who may look: host, method, origin, token; what a page may load
 app        the table of routes, and what an error looks like
 ward       looks after the sessions in the background: damage, risk, drift
+standing   how sessions stand: at work, waiting, at rest
 wire       requests as they come in: what is no HTTP ends here
 house      what the pages share: the index, opened sessions, prices, news of changes
 links      the address of everything; the HTML export has its own
@@ -10,7 +11,7 @@ numbers    the numbers that addresses name
 paint      templates, and the words and figures that they use
 kept       answers that hold until the index changes
 warm       the pages that are opened first, made ahead
-listed/    the list of sessions as values for a page
+listed/    the list of sessions, and what was found in them, as values for a page
 spend/     what was used as values for a page
 render/    Markdown, code, diffs, colours of a terminal, charts: text in, safe HTML out
 bodies/    what is inside a step, a record, a gap: one file for each family of tools

@@ -22,6 +22,7 @@ from steno.web.kept import Few, Kept
 from steno.web.news import News
 from steno.web.numbers import number_in
 from steno.web.shelf import Shelf
+from steno.web.standing import Standing
 from steno.web.ward import Ward
 
 __all__ = ["House", "NotReady", "Place", "State"]
@@ -29,9 +30,6 @@ __all__ = ["House", "NotReady", "Place", "State"]
 _PLACE: Final = (
     "SELECT f.id, s.id, s.agent, f.path, f.gone FROM sessions s JOIN files f ON f.id = s.file "
 )
-
-
-_GLANCES: Final = 10_000
 
 
 class NotReady(NotFound):
@@ -62,24 +60,6 @@ class State(msgspec.Struct):
     problem: str = ""
 
 
-class Glances:
-    """How sessions stood when they were last looked at."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[int, str]] = {}
-
-    def get(self, path: str, size: int) -> str | None:
-        """Return how a session stood, if it is still as long as it was."""
-        known = self._known.get(path)
-        return known[1] if known is not None and known[0] == size else None
-
-    def put(self, path: str, size: int, status: str) -> None:
-        """Keep how a session stands."""
-        if len(self._known) >= _GLANCES:
-            self._known.clear()
-        self._known[path] = (size, status)
-
-
 class House:
     """One index and all that is needed to show it."""
 
@@ -93,7 +73,7 @@ class House:
         self.shelf = Shelf()
         self.news = News()
         self.state = State()
-        self.glances = Glances()
+        self.standing = Standing()
         self.kept = Kept()
         self.drawn = Few()
         self.ward = Ward(home.roots, now, _where(home, demo=demo))
@@ -168,6 +148,7 @@ class House:
     def close(self) -> None:
         """Let go of everything."""
         self.news.close()
+        self.standing.close()
         self.ward.close()
         self.shelf.close()
 

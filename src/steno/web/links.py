@@ -31,8 +31,8 @@ class Links:
         return _with("/live", query)
 
     def search(self, **query: str | int | None) -> str:
-        """What has some words in it."""
-        return _with("/search", query)
+        """What has some words in it, on the list of sessions."""
+        return _with("/", query)
 
     def session(self, key: str, anchor: str = "", **query: str | int | None) -> str:
         """A session; `anchor` is a turn (`t4`) or a seam (`c1`) on its page."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from steno.web.house import House
 
 __all__ = [
+    "ago",
     "duration",
     "links",
     "make_ready",
@@ -51,6 +52,7 @@ def _environment() -> "Environment":
     environment.filters.update(
         tokens=words.tokens,
         duration=duration,
+        ago=ago,
         size=words.size,
         money=money,
         clock=words.clock,
@@ -132,6 +134,18 @@ def static_bytes(name: str) -> bytes:
 def sprite() -> Markup:
     """Return every icon, to be named by a page."""
     return Markup(static_bytes("icons.svg").decode())
+
+
+def ago(seconds: float) -> str:
+    """Return how long something is past, as people say it.
+
+    >>> ago(59), ago(500), ago(7300), ago(180_000)
+    ('just now', '8 minutes ago', '2 hours ago', '2 days ago')
+    """
+    for length, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= length:
+            return f"{words.count(int(seconds // length), unit)} ago"
+    return "just now"
 
 
 def duration(seconds: float | None) -> str:

@@ -65,6 +65,14 @@ class Ward:
         """How many cases somebody should do something about, as far as is known."""
         return self.health.trouble
 
+    @property
+    def broken(self) -> frozenset[str]:
+        """Where sessions lie of which something is lost or refused, as far as is known."""
+        known = list(self._known.values())
+        return frozenset(
+            look.found.path for _, look in known if look.sight is not None and look.sight.broken
+        )
+
     def look(self, most: int | None = None) -> None:
         """Begin a round, unless one is under way or has just ended; not over more than `most`."""
         with self._lock:

@@ -8,17 +8,23 @@ from starlette.requests import Request
 
 from steno.errors import BadRequest
 from steno.index.opened import Index
+from steno.index.search.finder import Order
 from steno.report.clock import day_of
-from steno.report.listing import SORTS, Choice, Has, Sort
+from steno.report.listing import SIZES, SORTS, Choice, Has, Size, Sort
+from steno.web.numbers import number_in
+from steno.web.paint import links
 from steno.web.tags import tagged
 
-__all__ = ["VIEWS", "Asked", "asked_of", "since_of"]
+__all__ = ["LONGEST", "VIEWS", "Asked", "asked_of", "since_of"]
 
 VIEWS: Final = ("day", "project", "flat")
 _SECOND: Final = 1000
 _PLACE: Final = re.compile(r"(-?[0-9]{1,18})_([0-9]{1,18})")
 _BACK: Final = {"today": 0, "week": 6, "month": 29}
-_KNOWN: Final = ("project", "branch", "model", "since", "has", "sort", "view")
+LONGEST: Final = 2_000
+"""So many letters may be looked for."""
+_FILTERS: Final = ("project", "branch", "model", "status", "size", "since", "has")
+_KNOWN: Final = ("q", *_FILTERS, "sort", "view", "order")
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -31,17 +37,35 @@ class Asked(msgspec.Struct, frozen=True):
     after: tuple[int, int] | None
     open: str
     """The facet that is shown in full."""
+    words: str = ""
+    """What is looked for in them."""
+    order: Order = "newest"
+    only: str = ""
+    """The only session to show, with all that was found in it."""
+    start: int = 0
+    """How many sessions with something found come before."""
+
+    @property
+    def narrowed(self) -> int:
+        """How many filters are on."""
+        return sum(name in self.query for name in _FILTERS)
+
+    def but(self, **changed: str | int) -> str:
+        """Return the address with something changed, from its beginning on."""
+        return links().sessions(**{**self.query, **changed})
 
 
 def asked_of(index: Index, request: Request, now: float) -> Asked:
     """Return what a request for the list asks for.
 
     Raises:
-        BadRequest: it names no place in the list.
+        BadRequest: it names no place in the list, or looks for too much.
         NotFound: it names a project that there is not.
     """
     given = request.query_params
-    query = {name: given[name] for name in _KNOWN if given.get(name)}
+    query = {name: given[name] for name in _KNOWN if given.get(name, "").strip()}
+    if len(query.get("q", "")) > LONGEST:
+        raise BadRequest("too many words to look for", hint=f"at most {LONGEST:,} letters")
     has = tuple(each for each in get_args(Has) if each in query.get("has", "").split(","))
     project = None
     if "project" in query:
@@ -52,6 +76,7 @@ def asked_of(index: Index, request: Request, now: float) -> Asked:
         branch=query.get("branch"),
         model=query.get("model"),
         since=since_of(query.get("since", ""), now),
+        size=_size(query.get("size", "")),
         has=has,
         sort=_sort(query.get("sort", "newest")),
     )
@@ -62,6 +87,10 @@ def asked_of(index: Index, request: Request, now: float) -> Asked:
         view if view in VIEWS else "day",
         _after(given.get("after", "")),
         given.get("open", ""),
+        query.get("q", "").strip(),
+        _order(query.get("order", "newest")),
+        given.get("session", ""),
+        number_in(given.get("from", "0")),
     )
 
 
@@ -73,6 +102,16 @@ def since_of(name: str, now: float) -> int | None:
 
 def _sort(name: str) -> Sort:
     known: dict[str, Sort] = {sort: sort for sort in SORTS}
+    return known.get(name, "newest")
+
+
+def _size(name: str) -> Size | None:
+    known: dict[str, Size] = {size: size for size in SIZES}
+    return known.get(name)
+
+
+def _order(name: str) -> Order:
+    known: dict[str, Order] = {order: order for order in get_args(Order)}
     return known.get(name, "newest")
 
 

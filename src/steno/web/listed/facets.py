@@ -1,6 +1,7 @@
 """What the list can be narrowed by: links that turn something on, or off again."""
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -10,19 +11,25 @@ from steno.index.opened import Index
 from steno.report import words
 from steno.report.listing import (
     HAS,
+    SIZES,
     Choice,
     Count,
     FacetName,
     Has,
+    Size,
     counts_of,
     facets_of,
+    files_of,
     list_sessions,
+    shown_files,
+    sizes_of,
 )
+from steno.web.house import House
 from steno.web.listed.asked import Asked, since_of
 from steno.web.paint import links
 from steno.web.tags import tag_of
 
-__all__ = ["Counted", "Facet", "counted", "facets_for"]
+__all__ = ["Counted", "Facet", "among", "counted", "facets_for", "narrowed"]
 
 _SHOWN: Final = 6
 """How many values of a facet are shown before `more`."""
@@ -42,6 +49,23 @@ _TIMES: Final = (
 )
 
 
+_STATES: Final = {
+    "live": ("run", "Live"),
+    "waiting": ("clock", "Left waiting"),
+    "finished": ("check", "Finished"),
+    "interrupted": ("stop", "Interrupted"),
+    "failed": ("cross", "Ended in an error"),
+    "damaged": ("warn", "Damaged"),
+}
+"""How sessions stand, in the words of `steno ls`; and whether something of them is lost."""
+_SIZES: Final[dict[Size, str]] = {
+    "small": "Under 100 KB",
+    "medium": "100 KB to 1 MB",
+    "large": "1 to 10 MB",
+    "huge": "Over 10 MB",
+}
+
+
 class Facet(msgspec.Struct, frozen=True):
     """Something to filter by: a link that turns it on, or off again."""
 
@@ -58,6 +82,7 @@ class Counted(msgspec.Struct, frozen=True):
     having: dict[Has, int]
     since: list[int]
     """Any time, then since each of the times."""
+    sizes: dict[Size, int]
     values: dict[FacetName, list[Count]]
 
 
@@ -67,26 +92,64 @@ def counted(connection: sqlite3.Connection, choice: Choice, starts: Sequence[int
     anytime = msgspec.structs.replace(choice, since=None)
     since = [list_sessions(connection, anytime, limit=0).total, *since]
     names: tuple[FacetName, ...] = ("project", "model", "branch")
-    return Counted(having, since, {name: facets_of(connection, choice, name) for name in names})
+    values: dict[FacetName, list[Count]] = {
+        name: facets_of(connection, choice, name) for name in names
+    }
+    return Counted(having, since, sizes_of(connection, choice), values)
 
 
 Facets = list[tuple[str, list[Facet], str]]
 
 
+def among(asked: Asked, ids: Sequence[str]) -> Asked:
+    """Return what is asked for, of some sessions only."""
+    choice = msgspec.structs.replace(asked.choice, sessions=tuple(ids))
+    return msgspec.structs.replace(asked, choice=choice)
+
+
+def narrowed(house: House, index: Index, asked: Asked) -> Asked:
+    """Return what is asked for, with the sessions that stand as asked for named one by one."""
+    status = asked.query.get("status", "")
+    if status not in _STATES:
+        return asked
+    kinds = _kinds(house, index, wait=True) or {}
+    files = tuple(file for file, kind in kinds.items() if status in kind)
+    choice = msgspec.structs.replace(asked.choice, files=files)
+    return msgspec.structs.replace(asked, choice=choice)
+
+
+def _kinds(house: House, index: Index, *, wait: bool) -> dict[int, tuple[str, ...]] | None:
+    """Return how every session stands; None as long as that is not known."""
+    files = shown_files(index.connection)
+    kinds = house.standing.kinds(files, house.now(), wait=wait)
+    if kinds is None:
+        return None
+    broken = house.ward.broken
+    return {
+        file.file: (kinds[file.file], "damaged") if file.path in broken else (kinds[file.file],)
+        for file in files
+    }
+
+
 def facets_for(
-    index: Index, asked: Asked, now: float, keep: Callable[[object, Callable[[], Counted]], Counted]
+    house: House,
+    index: Index,
+    asked: Asked,
+    keep: Callable[[object, Callable[[], Counted]], Counted],
 ) -> Facets:
     """Return the facets of a list; `keep` keeps what was counted."""
     choice = asked.choice
-    starts = tuple(since_of(name, now) or 0 for name, _ in _TIMES if name)
+    starts = tuple(since_of(name, house.now()) or 0 for name, _ in _TIMES if name)
     question = "facets", msgspec.structs.replace(choice, sort="newest"), starts
     found = keep(question, lambda: counted(index.connection, choice, starts))
     made = [
         _short("Project", "project", found, asked),
         ("Last active", _times(asked.query, found.since), ""),
+        ("Status", _states(house, index, asked), ""),
         ("Has", _haves(asked, found.having), ""),
         _short("Model", "model", found, asked),
         _short("Branch", "branch", found, asked),
+        ("Size", _sizes(asked, found.sizes), ""),
     ]
     return [facet for facet in made if facet[1]]
 
@@ -140,6 +203,41 @@ def _times(query: dict[str, str], numbers: list[int]) -> list[Facet]:
     return [
         Facet(label, number, links().sessions(**{**query, "since": name}), name == now)
         for (name, label), number in zip(_TIMES, numbers, strict=True)
+    ]
+
+
+def _states(house: House, index: Index, asked: Asked) -> list[Facet]:
+    """Return how sessions stand; nothing until it is known of all of them."""
+    chosen = asked.query.get("status", "")
+    kinds = _kinds(house, index, wait=chosen in _STATES)
+    if kinds is None:
+        return []
+    files = files_of(index.connection, asked.choice)
+    numbers = Counter(kind for file in files for kind in kinds.get(file, ()))
+    return [
+        Facet(
+            label,
+            numbers[name],
+            _turned(asked.query, "status", name, on=name == chosen),
+            name == chosen,
+            icon,
+        )
+        for name, (icon, label) in _STATES.items()
+        if numbers[name] or name == chosen
+    ]
+
+
+def _sizes(asked: Asked, numbers: dict[Size, int]) -> list[Facet]:
+    chosen = asked.choice.size
+    return [
+        Facet(
+            _SIZES[name],
+            numbers[name],
+            _turned(asked.query, "size", name, on=name == chosen),
+            name == chosen,
+        )
+        for name in SIZES
+        if numbers[name] or name == chosen
     ]
 
 

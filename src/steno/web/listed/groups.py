@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from steno.report import words
-from steno.web.listed.rows import LIVELY, Row
+from steno.web.listed.rows import Row
 from steno.web.paint import links
 from steno.web.tags import tag_of
 
@@ -26,7 +26,7 @@ class Group(msgspec.Struct, frozen=True):
 
 def groups_of(rows: Iterable[Row], view: str, now: float) -> Iterator[Group]:
     """Yield the rows that are not live, under their headings."""
-    still = [row for row in rows if row.state not in LIVELY]
+    still = [row for row in rows if not row.live]
     if view == "flat":
         yield Group("", "", still, None)
         return

@@ -11,22 +11,19 @@ from steno.index.opened import Index
 from steno.report import words
 from steno.report.clock import day_of
 from steno.report.doing import Doing, doing_of
-from steno.report.listing import Listed, activity_of, costs_of
+from steno.report.listing import Choice, Listed, activity_of, costs_of, list_sessions
 from steno.session.story.steps import Step
-from steno.store.discover import found_at
-from steno.store.glance import Status, glance
 from steno.store.read import FileSource
 from steno.web.house import House
 from steno.web.render.charts import meter, spark
+from steno.web.standing import RECENT
 from steno.web.story.steps import icon_of
 
-__all__ = ["LIVELY", "Row", "rows_of"]
+__all__ = ["Row", "live_ones", "rows_of"]
 
-LIVELY: Final = frozenset(("running", "waiting"))
-"""How a session stands that may still be written to."""
-_LIVE: Final = 900_000
-"""Milliseconds: what was written longer ago is not asked whether it still runs."""
 _SECOND: Final = 1000
+_RECENT_ONES: Final = 500
+"""How many sessions of the last day are asked whether they are live."""
 _FULL: Final = 0.8
 _NOTHING: Final = Doing()
 
@@ -54,16 +51,37 @@ class Row(msgspec.Struct, frozen=True):
     when: str
     now: Now | None = None
 
+    @property
+    def live(self) -> bool:
+        """Whether it stands above all others."""
+        return self.now is not None
 
-def rows_of(house: House, index: Index, listed: list[Listed]) -> Iterator[Row]:
-    """Yield sessions as rows."""
+
+def live_ones(house: House, index: Index, choice: Choice) -> list[Listed]:
+    """Return the live ones of all sessions that fit, those at work first."""
+    now = house.now()
+    since = int(now * _SECOND) - RECENT
+    recent = msgspec.structs.replace(choice, written=since, sort="newest")
+    found: list[tuple[bool, Listed]] = []
+    for each in list_sessions(index.connection, recent, limit=_RECENT_ONES).rows:
+        state = _state(house, each, now)
+        if house.standing.is_live(state, each.written, now):
+            found.append((state != "running", each))
+    return [each for _, each in sorted(found, key=lambda pair: pair[0])]
+
+
+def rows_of(
+    house: House, index: Index, listed: list[Listed], *, dated: bool = False
+) -> Iterator[Row]:
+    """Yield sessions as rows; `dated` says of each on which day it was, for no heading does."""
     names = [each.id for each in listed]
     costs = costs_of(index.connection, names, house.prices)
     now = house.now()
     for each in listed:
         shared = names.count(each.id) > 1
         ended = None if each.ended is None else each.ended / _SECOND
-        state = "archived" if each.gone else _state(house, each, now)
+        state = _state(house, each, now)
+        live = house.standing.is_live(state, each.written, now)
         yield Row(
             listed=each,
             key=f"{each.id}~{each.file}" if shared else each.id,
@@ -71,8 +89,8 @@ def rows_of(house: House, index: Index, listed: list[Listed]) -> Iterator[Row]:
             spark=_spark(house, index, each),
             seconds=_seconds(each),
             cost=None if (used := costs.get(each.id)) is None else used.cost,
-            when="now" if state == "running" else _when(ended, now),
-            now=_now(_doing(house, each), state) if state in LIVELY else None,
+            when="now" if state == "running" else _when(ended, now, dated=dated),
+            now=_now(_doing(house, each), state) if live else None,
         )
 
 
@@ -87,27 +105,17 @@ def _seconds(each: Listed) -> float | None:
     return max(0, each.ended - each.started) / _SECOND
 
 
-def _when(ended: float | None, now: float) -> str:
+def _when(ended: float | None, now: float, *, dated: bool) -> str:
+    """Return the time of the day where the day is told above, or is today; else the day."""
     if ended is None:
         return ""
-    if day_of(ended) >= day_of(now, 6):
+    if day_of(ended) >= day_of(now, 0 if dated else 6):
         return words.clock(ended)
-    return words.day(ended, now)
+    return words.short_day(ended, now)
 
 
-def _state(house: House, each: Listed, now: float) -> Status | str:
-    """Return how a session stands; an old one is finished, unless its end says otherwise."""
-    if each.ended is None:
-        return ""
-    found = house.glances.get(each.path, each.size)
-    # One that was at work when somebody last looked may have died since.
-    if found is None or found in LIVELY or now * _SECOND - each.ended < _LIVE:
-        try:
-            found = glance(found_at(each.path), now).status
-        except StenoError:
-            return ""
-        house.glances.put(each.path, each.size, found)
-    return found
+def _state(house: House, each: Listed, now: float) -> str:
+    return "archived" if each.gone else house.standing.of(each.path, each.size, now)
 
 
 # What it does

@@ -10,15 +10,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
-from steno.errors import NotFound
+from steno.errors import BadRequest, NotFound
 from steno.index.database import stamp_of
 from steno.index.opened import Index
 from steno.report.listing import SORTS, Listing, list_sessions
 from steno.web.house import House
 from steno.web.listed.asked import VIEWS, Asked, asked_of
-from steno.web.listed.facets import facets_for
+from steno.web.listed.facets import among, facets_for, narrowed
+from steno.web.listed.found import SESSIONS, called, look_for
 from steno.web.listed.groups import groups_of
-from steno.web.listed.rows import LIVELY, rows_of
+from steno.web.listed.rows import live_ones, rows_of
 from steno.web.paint import links, page, part
 
 __all__ = ["live", "sessions"]
@@ -33,45 +34,91 @@ _REST: Final = 4.0
 
 
 def sessions(house: House, request: Request) -> Response:
-    """Return the list of sessions, or with `part=rows` only what comes next in it."""
+    """Return the list of sessions, or what was found in them.
+
+    With `part=rows` only what comes next in it, with `part=page` only what is not the same on
+    every page.
+    """
     # Before anything is read: what changes meanwhile belongs to another state.
     stamp = stamp_of(house.home.folder)
     with house.index() as index:
-        asked = asked_of(index, request, house.now())
-        values = _listed(house, index, asked)
+        asked = narrowed(house, index, asked_of(index, request, house.now()))
+        values = _found(house, index, asked) if asked.words else _listed(house, index, asked)
         if request.query_params.get("part") == "rows":
-            return HTMLResponse(page(house, "sessions-rows.html.j2", **values))
+            template = "search-hits.html.j2" if asked.words else "sessions-rows.html.j2"
+            return HTMLResponse(page(house, template, **values))
         values["facets"] = facets_for(
-            index, asked, house.now(), lambda name, made: house.kept.get(stamp, name, made)
+            house, index, values["counted"], lambda name, made: house.kept.get(stamp, name, made)
         )
         values["all"] = index.connection.execute(
             "SELECT count(*), count(DISTINCT project) FROM sessions WHERE agent = '' AND NOT hidden"
         ).fetchone()
-    values["views"] = [
-        (view, links().sessions(**{**asked.query, "view": "" if view == "day" else view}))
-        for view in VIEWS
-    ]
-    values["sorts"] = [
-        (sort, links().sessions(**{**asked.query, "sort": "" if sort == "newest" else sort}))
-        for sort in SORTS
-    ]
-    return HTMLResponse(page(house, "sessions.html.j2", **values))
+    values["views"] = [(view, asked.but(view="" if view == "day" else view)) for view in VIEWS]
+    values["sorts"] = [(sort, asked.but(sort="" if sort == "newest" else sort)) for sort in SORTS]
+    only = request.query_params.get("part") == "page"
+    return HTMLResponse(
+        page(house, "sessions-page.html.j2" if only else "sessions.html.j2", **values)
+    )
 
 
 def _listed(house: House, index: Index, asked: Asked) -> dict[str, Any]:
     """Return what the rows are drawn from."""
-    listing = list_sessions(index.connection, asked.choice, limit=_PAGE, after=asked.after)
-    rows = list(rows_of(house, index, listing.rows))
+    live = live_ones(house, index, asked.choice)
+    listing = list_sessions(
+        index.connection,
+        asked.choice,
+        limit=_PAGE,
+        after=asked.after,
+        without=[each.file for each in live],
+    )
+    # Whoever goes on in the list has seen the live ones.
+    first = [] if asked.after else live
+    dated = asked.view != "day"
+    rows = list(rows_of(house, index, [*first, *listing.rows], dated=dated))
     return {
         "here": "sessions",
         "asked": asked,
+        "counted": asked,
+        "query": "",
         "listing": listing,
-        "live": sorted(
-            (row for row in rows if row.state in LIVELY), key=lambda row: row.state != "running"
-        ),
-        "groups": list(groups_of(rows, asked.view, house.now())),
+        "live": rows[: len(first)],
+        "groups": list(groups_of(rows[len(first) :], asked.view, house.now())),
         "next": _next(listing, asked),
         "source": links().sessions_live(**asked.query),
+    }
+
+
+def _found(house: House, index: Index, asked: Asked) -> dict[str, Any]:
+    """Return what the hits are drawn from. What is wrong with the words is told, not thrown."""
+    searched: int = index.connection.execute(
+        "SELECT count(*) FROM sessions WHERE agent = ''"
+    ).fetchone()[0]
+    values: dict[str, Any] = {
+        "here": "sessions",
+        "asked": asked,
+        "query": asked.words,
+        "searched": searched,
+        "problem": "",
+        "next": "",
+        "orders": [
+            (name, label, asked.but(order="" if name == "newest" else name))
+            for name, label in (("newest", "Newest"), ("rank", "Best"), ("oldest", "Oldest"))
+        ],
+    }
+    try:
+        titles, finds = called(index, asked), look_for(house, index, asked)
+    except BadRequest as error:
+        nothing = {"problem": str(error), "hint": error.hint or "", "finds": None, "titles": None}
+        return {**values, **nothing, "counted": among(asked, ())}
+    rows = titles.rows if titles is not None else []
+    if finds.more:
+        values["next"] = asked.but(**{"session": asked.only, "from": asked.start + SESSIONS})
+    return {
+        **values,
+        "finds": finds,
+        "titles": titles,
+        "called": list(rows_of(house, index, rows, dated=True)),
+        "counted": among(asked, (*finds.ids, *(row.id for row in rows))),
     }
 
 
@@ -121,5 +168,6 @@ async def _events(house: House, request: Request) -> AsyncGenerator[bytes]:
 def _first_page(house: House, request: Request) -> tuple[str, bool]:
     """Return the rows of the first page, and whether there are others behind it."""
     with house.index() as index:
-        values = _listed(house, index, asked_of(index, request, house.now()))
+        asked = narrowed(house, index, asked_of(index, request, house.now()))
+        values = _listed(house, index, asked)
     return part("sessions-rows.html.j2", **{**values, "next": ""}), bool(values["next"])

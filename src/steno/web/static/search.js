@@ -1,28 +1,108 @@
-// Words are looked for while they are typed, and the address follows.
+// Words are looked for while they are typed, right where the list stands. The address follows, and
+// going back leads to the list as it was. Without this the box is sent, and the same page comes.
+import { begin } from "./sessions.js";
+import { say, stand, stops } from "./steno.js";
+import { on } from "./keys.js";
+
 const box = document.querySelector(".find input");
-const hits = document.getElementById("hits");
+const main = document.getElementById("main");
+const facets = document.getElementById("facets");
+const narrowed = document.getElementById("narrowed");
+const told = document.getElementById("told");
 let asked = new AbortController();
 let waiting = 0;
+let shown = location.href;
+// The list that was left for the words, with its rows and its place.
+let left = null;
 
-async function look() {
-  const words = box.value.trim();
+const wordsOf = (address) => (address.searchParams.get("q") ?? "").trim();
+
+// The address of what is in the box: all of the list's own, from its beginning.
+function wanted() {
   const address = new URL(location.href);
-  address.pathname = "/search";
-  for (const name of ["q", "from", "part"]) address.searchParams.delete(name);
-  if (words) address.searchParams.set("q", words);
-  asked.abort();
-  asked = new AbortController();
-  const part = new URL(address);
-  part.searchParams.set("part", "hits");
-  try {
-    const answer = await fetch(part, { signal: asked.signal });
-    if (!answer.ok) return;
-    hits.innerHTML = await answer.text();
-    history.replaceState(null, "", address);
-    document.title = `${words || "Search"} · steno`;
-  } catch (error) {
-    if (error.name !== "AbortError") throw error;
-  }
+  for (const name of ["from", "after", "session", "open", "part"]) address.searchParams.delete(name);
+  const words = box.value.trim();
+  if (words) address.searchParams.set("q", words); else address.searchParams.delete("q");
+  return address;
 }
 
-box?.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(look, 120); });
+function put(filters, content, number) {
+  facets.replaceChildren(...filters);
+  main.replaceChildren(...content);
+  narrowed.textContent = number;
+  begin();
+}
+
+async function fetched(address) {
+  const way = new URL(address);
+  way.searchParams.set("part", "page");
+  const answer = await fetch(way, { signal: asked.signal, headers: { accept: "text/html" } });
+  if (!answer.ok) throw new Error(`${answer.status}`);
+  const made = document.createElement("template");
+  made.innerHTML = await answer.text();
+  return made.content;
+}
+
+// Shows what an address asks for; whether it does is told.
+async function show(address) {
+  asked.abort();
+  asked = new AbortController();
+  const words = wordsOf(address);
+  const now = new URL(shown);
+  if (!wordsOf(now) && words) left = { href: shown, filters: [...facets.childNodes], content: [...main.childNodes], number: narrowed.textContent, top: scrollY };
+  try {
+    if (left?.href === address.href) {
+      put(left.filters, left.content, left.number);
+      scrollTo({ top: left.top, behavior: "instant" });
+    } else {
+      main.setAttribute("aria-busy", "true");
+      const made = await fetched(address);
+      const filters = made.querySelector("[data-part=facets]");
+      put([...filters.childNodes], [...made.querySelector("[data-part=main]").childNodes], filters.dataset.narrowed);
+      scrollTo({ top: 0, behavior: "instant" });
+    }
+  } catch (error) {
+    if (error.name !== "AbortError") say("The search could not be made just now");
+    return false;
+  } finally {
+    main.removeAttribute("aria-busy");
+  }
+  shown = address.href;
+  document.title = `${words || "Sessions"} · steno`;
+  told.textContent = main.querySelector("h1")?.textContent ?? "";
+  return true;
+}
+
+// One step back leads to the list, not to every letter that was typed.
+async function look() {
+  clearTimeout(waiting);
+  waiting = 0;
+  const address = wanted();
+  if (address.href === shown && address.href === location.href) return;
+  const steps = Boolean(wordsOf(new URL(location.href))) !== Boolean(wordsOf(address));
+  if (steps) history.pushState(null, "", address); else history.replaceState(null, "", address);
+  await show(address);
+}
+
+box.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(look, 120); });
+box.form.addEventListener("submit", async (event) => { event.preventDefault(); await look(); if (box.value.trim()) stand(stops()[0]); });
+box.addEventListener("keydown", async (event) => {
+  if (event.isComposing) return;
+  if (event.key === "ArrowDown") { event.preventDefault(); if (waiting) await look(); stand(stops()[0]); }
+  else if (event.key === "Escape" && box.value) { event.preventDefault(); event.stopPropagation(); box.value = ""; look(); }
+});
+
+// From hit to hit, and back up into the box.
+main.addEventListener("keydown", (event) => {
+  const stop = event.target.closest?.("[data-stop]");
+  if (!stop || event.metaKey || event.ctrlKey || event.altKey || event.shiftKey) return;
+  if (event.key === "Escape" || (event.key === "ArrowUp" && stop === stops()[0])) { event.preventDefault(); stop.classList.remove("is-here"); box.focus(); box.select(); }
+  else if (event.key === "ArrowDown" || event.key === "ArrowUp") { event.preventDefault(); on.run(event.key === "ArrowDown" ? "next" : "previous"); }
+});
+
+addEventListener("popstate", () => {
+  clearTimeout(waiting);
+  const address = new URL(location.href);
+  box.value = wordsOf(address);
+  show(address);
+});

@@ -2,7 +2,7 @@
 import { keyed } from "./keys.js";
 import { settle } from "./settle.js";
 
-const list = document.getElementById("list");
+let list = null;
 
 async function more(link) {
   link.removeAttribute("data-more");
@@ -12,13 +12,19 @@ async function more(link) {
   if (!answer.ok) { link.setAttribute("data-more", ""); return; }
   const made = document.createElement("div");
   made.innerHTML = await answer.text();
+  if (!link.isConnected) { link.setAttribute("data-more", ""); return; }
   join(made);
   link.parentElement.replaceWith(...made.childNodes);
   watch();
 }
 
-// A day that began on the page before goes on under its own heading.
+// A day that began on the page before goes on under its own heading; what came to rest meanwhile is
+// above already.
 function join(made) {
+  if (!list) return;
+  const held = new Set(rows(list).map((row) => row.dataset.key));
+  for (const row of rows(made)) if (held.has(row.dataset.key)) row.remove();
+  for (const section of made.querySelectorAll("section[data-group]")) if (!rows(section).length) section.remove();
   const last = [...list.querySelectorAll("section[data-group]")].at(-1);
   const first = made.querySelector("section[data-group]");
   if (!last || !first || last.dataset.group !== first.dataset.group) return;
@@ -30,7 +36,6 @@ const seen = new IntersectionObserver((entries) => {
   for (const entry of entries) if (entry.isIntersecting) { seen.unobserve(entry.target); more(entry.target); }
 }, { rootMargin: "800px" });
 function watch() { for (const link of document.querySelectorAll("a[data-more]")) seen.observe(link); }
-watch();
 
 // What is written meanwhile: rows come and go, and the one that is looked at stays where it is.
 const rows = (box) => [...box.querySelectorAll("li[data-key]")];
@@ -68,10 +73,12 @@ function refresh({ html, more: others }) {
   if (at?.isConnected) scrollBy({ top: at.getBoundingClientRect().top - top, behavior: "instant" });
 }
 
-// Rows of later pages stay below; those that should be among the first and are not are gone.
+// Rows of later pages stay below; those that should be among the first and are not are gone. Live
+// ones stand above, wherever they would stand otherwise.
 function place(fresh, rest, others) {
-  const last = Math.min(...rows(fresh).map((row) => Number(row.dataset.rank)));
-  for (const row of rest) if (!others || Number(row.dataset.rank) > last) row.remove();
+  const first = rows(fresh).filter((row) => !row.closest(".livebox"));
+  const last = Math.min(...first.map((row) => Number(row.dataset.rank)));
+  for (const row of rest) if (!others || Number(row.dataset.rank) > last || row.closest(".livebox")) row.remove();
   const link = list.querySelector(".more-rows");
   const made = [...fresh.children];
   const old = [...list.querySelectorAll("section[data-group]")].filter((section) => rows(section).length);
@@ -86,15 +93,25 @@ let stream = null;
 function listen() {
   if (stream || document.hidden || !list?.dataset.live) return;
   stream = new EventSource(list.dataset.live);
-  stream.addEventListener("open", () => { list.dataset.heard = ""; });
+  stream.addEventListener("open", () => { if (list) list.dataset.heard = ""; });
   stream.addEventListener("rows", (event) => refresh(JSON.parse(event.data)));
   stream.addEventListener("error", () => { if (stream?.readyState === EventSource.CLOSED) { hush(); setTimeout(listen, 5000); } });
 }
-function hush() { stream?.close(); stream = null; }
+export function hush() { stream?.close(); stream = null; if (list) delete list.dataset.heard; }
 // A browser has few lines to one server, so pages that nobody looks at give theirs back.
 document.addEventListener("visibilitychange", () => { if (document.hidden) hush(); else listen(); });
 addEventListener("pagehide", hush);
-listen();
+addEventListener("pageshow", listen);
+
+// Whenever there is another list on the page, or none.
+export function begin() {
+  hush();
+  seen.disconnect();
+  list = document.getElementById("list");
+  watch();
+  listen();
+}
+begin();
 
 keyed("f", () => {
   const fold = document.querySelector("details.facets");
