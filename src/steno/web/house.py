@@ -9,10 +9,11 @@ from typing import Any, Final
 import msgspec
 
 from steno.errors import NotFound, StenoError
-from steno.index.database import open_to_read
+from steno.index.database import open_to_read, stamp_of
 from steno.index.home import Home, index_of
 from steno.index.opened import Index
 from steno.index.texts import Texts, open_texts
+from steno.report.listing import ShownFile, shown_files
 from steno.report.names import argument
 from steno.report.price_file import chosen_prices
 from steno.report.prices import Prices
@@ -100,6 +101,11 @@ class House:
     def prices(self) -> Prices:
         """What models cost, with the reader's own prices if there are any."""
         return chosen_prices()
+
+    def files(self, index: Index) -> list[ShownFile]:
+        """The files of all sessions that are listed and are there; the same until the index changes."""
+        stamp = stamp_of(self.home.folder)
+        return self.kept.get(stamp, "files", lambda: shown_files(index.connection))
 
     # Sessions by what addresses call them
 

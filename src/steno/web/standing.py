@@ -62,6 +62,23 @@ class Standing:
             return None
         return {file.file: self._kind(file, now) for file in files}
 
+    def live(self, files: Sequence[ShownFile], now: float) -> list[int]:
+        """Return the numbers of those that are live, at work before waiting, the newest first.
+
+        Of many that nobody has looked at, those that were written last are looked at.
+        """
+        recent = [file for file in files if now * 1000 - file.written < RECENT]
+        found: list[tuple[bool, int]] = []
+        new = 0
+        for file in sorted(recent, key=lambda each: -each.written):
+            new += not self._has(file)
+            if new > _AT_ONCE:
+                break
+            state = self.of(file.path, file.size, now)
+            if self.is_live(state, file.written, now):
+                found.append((state != "running", file.file))
+        return [file for _, file in sorted(found, key=lambda pair: pair[0])]
+
     def wait(self) -> None:
         """Wait until what is looked at in the background is known."""
         if self._thread is not None:

@@ -13,18 +13,18 @@ from steno.web.paint import make_ready
 
 __all__ = ["warm"]
 
-_FIRST: Final = (("/", sessions), ("/usage", usage))
+_FIRST: Final = (("/", "", sessions), ("/", "q=the", sessions), ("/usage", "", usage))
 
 
 def warm(house: House) -> None:
     """Make them; what they rest on is kept until the index changes."""
     make_ready()
-    for way, made in _FIRST:
+    for way, query, made in _FIRST:
         scope: dict[str, object] = {
             "type": "http",
             "method": "GET",
             "path": way,
-            "query_string": b"",
+            "query_string": query.encode(),
             "headers": [],
         }
         # Whatever is wrong is told to whoever asks for the page.

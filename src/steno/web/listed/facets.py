@@ -21,7 +21,6 @@ from steno.report.listing import (
     facets_of,
     files_of,
     list_sessions,
-    shown_files,
     sizes_of,
 )
 from steno.web.house import House
@@ -82,6 +81,8 @@ class Counted(msgspec.Struct, frozen=True):
     having: dict[Has, int]
     since: list[int]
     """Any time, then since each of the times."""
+    files: list[int]
+    """What to count by how it stands."""
     sizes: dict[Size, int]
     values: dict[FacetName, list[Count]]
 
@@ -95,7 +96,8 @@ def counted(connection: sqlite3.Connection, choice: Choice, starts: Sequence[int
     values: dict[FacetName, list[Count]] = {
         name: facets_of(connection, choice, name) for name in names
     }
-    return Counted(having, since, sizes_of(connection, choice), values)
+    files, sizes = files_of(connection, choice), sizes_of(connection, choice)
+    return Counted(having, since, files, sizes, values)
 
 
 Facets = list[tuple[str, list[Facet], str]]
@@ -120,7 +122,7 @@ def narrowed(house: House, index: Index, asked: Asked) -> Asked:
 
 def _kinds(house: House, index: Index, *, wait: bool) -> dict[int, tuple[str, ...]] | None:
     """Return how every session stands; None as long as that is not known."""
-    files = shown_files(index.connection)
+    files = house.files(index)
     kinds = house.standing.kinds(files, house.now(), wait=wait)
     if kinds is None:
         return None
@@ -145,7 +147,7 @@ def facets_for(
     made = [
         _short("Project", "project", found, asked),
         ("Last active", _times(asked.query, found.since), ""),
-        ("Status", _states(house, index, asked), ""),
+        ("Status", _states(house, index, asked, found.files), ""),
         ("Has", _haves(asked, found.having), ""),
         _short("Model", "model", found, asked),
         _short("Branch", "branch", found, asked),
@@ -206,13 +208,12 @@ def _times(query: dict[str, str], numbers: list[int]) -> list[Facet]:
     ]
 
 
-def _states(house: House, index: Index, asked: Asked) -> list[Facet]:
+def _states(house: House, index: Index, asked: Asked, files: list[int]) -> list[Facet]:
     """Return how sessions stand; nothing until it is known of all of them."""
     chosen = asked.query.get("status", "")
     kinds = _kinds(house, index, wait=chosen in _STATES)
     if kinds is None:
         return []
-    files = files_of(index.connection, asked.choice)
     numbers = Counter(kind for file in files for kind in kinds.get(file, ()))
     return [
         Facet(

@@ -16,14 +16,11 @@ from steno.session.story.steps import Step
 from steno.store.read import FileSource
 from steno.web.house import House
 from steno.web.render.charts import meter, spark
-from steno.web.standing import RECENT
 from steno.web.story.steps import icon_of
 
 __all__ = ["Row", "live_ones", "rows_of"]
 
 _SECOND: Final = 1000
-_RECENT_ONES: Final = 500
-"""How many sessions of the last day are asked whether they are live."""
 _FULL: Final = 0.8
 _NOTHING: Final = Doing()
 
@@ -59,15 +56,14 @@ class Row(msgspec.Struct, frozen=True):
 
 def live_ones(house: House, index: Index, choice: Choice) -> list[Listed]:
     """Return the live ones of all sessions that fit, those at work first."""
-    now = house.now()
-    since = int(now * _SECOND) - RECENT
-    recent = msgspec.structs.replace(choice, written=since, sort="newest")
-    found: list[tuple[bool, Listed]] = []
-    for each in list_sessions(index.connection, recent, limit=_RECENT_ONES).rows:
-        state = _state(house, each, now)
-        if house.standing.is_live(state, each.written, now):
-            found.append((state != "running", each))
-    return [each for _, each in sorted(found, key=lambda pair: pair[0])]
+    live = house.standing.live(house.files(index), house.now())
+    if choice.files is not None:
+        live = [file for file in live if file in choice.files]
+    if not live:
+        return []
+    only = msgspec.structs.replace(choice, files=tuple(live))
+    found = list_sessions(index.connection, only, limit=len(live)).rows
+    return sorted(found, key=lambda each: live.index(each.file))
 
 
 def rows_of(

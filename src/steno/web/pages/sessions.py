@@ -48,7 +48,11 @@ def sessions(house: House, request: Request) -> Response:
             template = "search-hits.html.j2" if asked.words else "sessions-rows.html.j2"
             return HTMLResponse(page(house, template, **values))
         values["facets"] = facets_for(
-            house, index, values["counted"], lambda name, made: house.kept.get(stamp, name, made)
+            house,
+            index,
+            values["counted"],
+            # Whoever types asks something new with each letter.
+            lambda name, made: made() if asked.words else house.kept.get(stamp, name, made),
         )
         values["all"] = index.connection.execute(
             "SELECT count(*), count(DISTINCT project) FROM sessions WHERE agent = '' AND NOT hidden"
