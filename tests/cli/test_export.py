@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.builders import session, tool
 from tests.cli.conftest import Steno
+from tests.conftest import WriteConfig
 
 from steno.demo.write import DemoReport
+from steno.report.export.parquet import TABLES
 
 pytestmark = pytest.mark.usefixtures("demo")
 
@@ -62,6 +65,24 @@ def test_the_tables_of_the_index_become_parquet(steno: Steno, tmp_path: Path) ->
     assert {row["project"] for row in sessions} == {"~/tidegauge"}
     calls = arrow.read_table(tmp_path / "p" / "tool_calls.parquet")
     assert calls.num_rows > 10
+
+
+def test_a_table_has_the_same_columns_whatever_is_in_it(
+    steno: Steno, config: WriteConfig, tmp_path: Path
+) -> None:
+    arrow = pytest.importorskip("pyarrow.parquet")
+    full = session(seed="full").user("Go.").assistant(tool("Write", file_path="/a", content="x"))
+    empty = session(seed="empty").user("Go.")
+    config(full.result("ok").assistant("Done.").done(), empty)
+    columns: list[dict[str, str]] = []
+    for made in (full, empty):
+        out = tmp_path / made.session_id
+        assert steno("export", made.session_id, "--format", "parquet", "-o", f"{out}/").code == 0
+        tables = {path.stem: arrow.read_schema(path) for path in sorted(out.iterdir())}
+        columns.append({name: str(schema.remove_metadata()) for name, schema in tables.items()})
+    assert columns[0] == columns[1]
+    assert list(columns[0]) == sorted(TABLES)
+    assert "null" not in "".join(columns[0].values())
 
 
 def test_without_pyarrow_parquet_says_what_to_install(
