@@ -45,6 +45,20 @@ def test_text_goes_to_the_standard_output(steno: Steno, kind: str) -> None:
     assert "/home/ada" not in ran.out
 
 
+def test_here_is_the_folder_and_what_lies_below_it(
+    steno: Steno, config: WriteConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [
+        session(seed=name, cwd=f"/home/ada/{name}").user("Go.").assistant("Done.").done()
+        for name in ("app", "app/web", "application")
+    ]
+    config(*made)
+    monkeypatch.setattr("os.getcwd", lambda: "/home/ada/app")
+    out = f"{tmp_path}/out/"
+    assert steno("export", "--project", ".", "--format", "steps", "-o", out).code == 0
+    assert {path.name for path in Path(out).iterdir()} == {each.session_id for each in made[:2]}
+
+
 def test_words_choose_sessions(steno: Steno, tmp_path: Path) -> None:
     ran = steno(
         "export", "--demo", "--query", "ampersand", "--format", "txt", "-o", f"{tmp_path}/x/"
