@@ -59,6 +59,16 @@ def test_here_is_the_folder_and_what_lies_below_it(
     assert {path.name for path in Path(out).iterdir()} == {each.session_id for each in made[:2]}
 
 
+def test_only_sessions_that_were_written_as_steps_are_counted(steno: Steno, tmp_path: Path) -> None:
+    some, none = session(seed="some").user("Go.").assistant("Done.").done(), session(seed="none")
+    paths = [tmp_path / f"{made.session_id}.jsonl" for made in (some, none)]
+    for path, data in zip(paths, (some.bytes(), b""), strict=True):
+        path.write_bytes(data)
+    ran = steno("export", *paths, "--format", "steps", "-o", f"{tmp_path}/a/", "--json")
+    assert (ran.json["sessions"], len(ran.json["written"])) == (1, 1)
+    assert steno("export", paths[1], "--format", "steps", "-o", f"{tmp_path}/b/").code == 1
+
+
 def test_words_choose_sessions(steno: Steno, tmp_path: Path) -> None:
     ran = steno(
         "export", "--demo", "--query", "ampersand", "--format", "txt", "-o", f"{tmp_path}/x/"
