@@ -165,6 +165,16 @@ def test_a_session_that_holds_nothing_is_told_without_an_error(
         assert steno("brief", path, "--format", form).code == 0
 
 
+def test_what_was_said_meanwhile_and_what_is_damaged_is_told(steno: Steno, tmp_path: Path) -> None:
+    made = session(seed="between").user("Go.").assistant(tool("Bash", command="ls"))
+    made.enqueue("and the legend").result("a").absorb().assistant("Done.").done()
+    path = tmp_path / f"{made.session_id}.jsonl"
+    path.write_bytes(made.bytes() + b"torn {\n")
+    told = steno("brief", path, "--width", "120").out
+    assert "│ and the legend" in told
+    assert "1 damaged stretch" in told
+
+
 def test_nothing_of_a_session_acts_on_the_terminal(steno: Steno, config: WriteConfig) -> None:
     one = session(seed=1).user("\x1b]0;pwned\x07 \u202e evil").assistant("\x1b[2J done?").done()
     config(one)

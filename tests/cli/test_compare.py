@@ -85,15 +85,21 @@ def test_the_same_session_twice_or_none_is_refused(steno: Steno, pair: tuple[str
     assert steno("compare", pair[0]).code == 2
 
 
-def test_files_that_are_in_no_index_can_be_compared(steno: Steno, tmp_path: Path) -> None:
+def test_files_that_are_in_no_index_say_the_same_as_those_that_are(
+    steno: Steno, pair: tuple[str, str], tmp_path: Path
+) -> None:
     paths: list[Path] = []
     for number, made in enumerate((first_try(), second_try())):
         paths.append(tmp_path / f"{number}.jsonl")
         paths[-1].write_bytes(made.bytes())
     told = steno("compare", *paths, "--json").json
     assert told["common_steps"] == 5
-    assert told["a"]["cost_micro_usd"] is None
-    assert "not known" not in steno("compare", *paths).out
+    known = steno("compare", *pair, "--json").json
+    assert known["a"]["cost_micro_usd"] > 0
+    for side in "ab":
+        for name in ("cost_micro_usd", "models", "branch", "project", "title"):
+            assert told[side][name] == known[side][name], name
+    assert told["figures"] == known["figures"]
 
 
 @pytest.mark.usefixtures("demo")

@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.builders import session, tool
 from tests.cli.conftest import Steno
+from tests.conftest import WriteConfig
 
 from steno.demo.write import DemoReport
+from steno.report.export.parquet import TABLES
 
 pytestmark = pytest.mark.usefixtures("demo")
 
@@ -42,6 +45,30 @@ def test_text_goes_to_the_standard_output(steno: Steno, kind: str) -> None:
     assert "/home/ada" not in ran.out
 
 
+def test_here_is_the_folder_and_what_lies_below_it(
+    steno: Steno, config: WriteConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [
+        session(seed=name, cwd=f"/home/ada/{name}").user("Go.").assistant("Done.").done()
+        for name in ("app", "app/web", "application")
+    ]
+    config(*made)
+    monkeypatch.setattr("os.getcwd", lambda: "/home/ada/app")
+    out = f"{tmp_path}/out/"
+    assert steno("export", "--project", ".", "--format", "steps", "-o", out).code == 0
+    assert {path.name for path in Path(out).iterdir()} == {each.session_id for each in made[:2]}
+
+
+def test_only_sessions_that_were_written_as_steps_are_counted(steno: Steno, tmp_path: Path) -> None:
+    some, none = session(seed="some").user("Go.").assistant("Done.").done(), session(seed="none")
+    paths = [tmp_path / f"{made.session_id}.jsonl" for made in (some, none)]
+    for path, data in zip(paths, (some.bytes(), b""), strict=True):
+        path.write_bytes(data)
+    ran = steno("export", *paths, "--format", "steps", "-o", f"{tmp_path}/a/", "--json")
+    assert (ran.json["sessions"], len(ran.json["written"])) == (1, 1)
+    assert steno("export", paths[1], "--format", "steps", "-o", f"{tmp_path}/b/").code == 1
+
+
 def test_words_choose_sessions(steno: Steno, tmp_path: Path) -> None:
     ran = steno(
         "export", "--demo", "--query", "ampersand", "--format", "txt", "-o", f"{tmp_path}/x/"
@@ -62,6 +89,24 @@ def test_the_tables_of_the_index_become_parquet(steno: Steno, tmp_path: Path) ->
     assert {row["project"] for row in sessions} == {"~/tidegauge"}
     calls = arrow.read_table(tmp_path / "p" / "tool_calls.parquet")
     assert calls.num_rows > 10
+
+
+def test_a_table_has_the_same_columns_whatever_is_in_it(
+    steno: Steno, config: WriteConfig, tmp_path: Path
+) -> None:
+    arrow = pytest.importorskip("pyarrow.parquet")
+    full = session(seed="full").user("Go.").assistant(tool("Write", file_path="/a", content="x"))
+    empty = session(seed="empty").user("Go.")
+    config(full.result("ok").assistant("Done.").done(), empty)
+    columns: list[dict[str, str]] = []
+    for made in (full, empty):
+        out = tmp_path / made.session_id
+        assert steno("export", made.session_id, "--format", "parquet", "-o", f"{out}/").code == 0
+        tables = {path.stem: arrow.read_schema(path) for path in sorted(out.iterdir())}
+        columns.append({name: str(schema.remove_metadata()) for name, schema in tables.items()})
+    assert columns[0] == columns[1]
+    assert list(columns[0]) == sorted(TABLES)
+    assert "null" not in "".join(columns[0].values())
 
 
 def test_without_pyarrow_parquet_says_what_to_install(

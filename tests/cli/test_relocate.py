@@ -121,6 +121,10 @@ def test_a_damaged_archive_is_one_line(steno: Steno, new: Path, tmp_path: Path) 
         ("a", "--to-machine", "x", "--apply"),
         ("a", "--to-machine", "x", "--from-machine", "y"),
         ("", ""),
+        ("/", "/new"),
+        ("/old", "/"),
+        ("/", "--to-machine", "x"),
+        ("/", "--from-machine", "x"),
     ],
 )
 def test_what_makes_no_sense_is_refused(steno: Steno, arguments: tuple[str, ...]) -> None:

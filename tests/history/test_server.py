@@ -58,7 +58,7 @@ async def asked(client: Any, session_id: str) -> None:
     assert "It is in the river." in shown
     assert "Brief" in said(await client.call_tool("brief", {"session": "last"}))
     assert "0 files" in said(await client.call_tool("files", {}))
-    assert "In all: 1 responses" in said(await client.call_tool("usage", {}))
+    assert "In all: 1 response," in said(await client.call_tool("usage", {}))
 
 
 async def refused(client: Any) -> None:
@@ -115,4 +115,4 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "mcp", None)
     with pytest.raises(steno.BadRequest, match="needs the package"):
-        serving.serve(None)
+        serving.serve(Library(None))

@@ -190,7 +190,19 @@ def test_markdown_holds_no_html_that_acts(tmp_path: Path) -> None:
     path = tmp_path / f"{made.session_id}.jsonl"
     path.write_bytes(made.bytes())
     text = _whole(find(str(path)), "markdown").decode()
-    assert "\\<script>" in text
-    assert "\\<img" in text
+    assert "&lt;script>" in text
+    assert "&lt;img" in text
     assert "\n<i>\n" in text
     assert "!\\[x]" in text
+
+
+def test_text_holds_nothing_that_acts_on_a_terminal(tmp_path: Path) -> None:
+    evil = "a\x1b[31m\u202eb\x07"
+    made = session(seed="txt", cwd=f"/srv/{evil}").user(evil).rename(evil)
+    made.assistant(tool(f"mcp__x__{evil}", path=evil)).result(evil).assistant(evil).done()
+    path = tmp_path / f"{made.session_id}.jsonl"
+    path.write_bytes(made.bytes())
+    for kind in ("txt", "markdown"):
+        text = _whole(find(str(path)), kind, mask=False).decode()
+        assert not set(text) & set("\x1b\u202e\x07"), kind
+        assert "mcp" in text

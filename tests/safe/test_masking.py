@@ -143,3 +143,13 @@ def test_texts_longer_than_a_chunk_are_looked_through_at_their_seams() -> None:
     for at in range((1 << 18) - 40, (1 << 18) + 2, 3):
         data = b" " * at + key + b" " * 100
         assert key not in Masker().data(data)
+
+
+@pytest.mark.parametrize("quote", ["", '"', "'"])
+def test_a_password_in_the_environment_may_be_a_word_and_quoted(quote: str) -> None:
+    said = f"export DB_PASSWORD={quote}hunter-two{quote}; make"
+    for text in (said, json.dumps(said), json.dumps(json.dumps(said))):
+        masked = Masker().data(text.encode()).decode()
+        assert "hunter" not in masked
+        assert masked.replace("<masked:env-password>", "hunter-two") == text
+    assert Masker().text(f"DB_PASSWORD={quote}$OTHER{quote}") == f"DB_PASSWORD={quote}$OTHER{quote}"

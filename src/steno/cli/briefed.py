@@ -82,6 +82,7 @@ class _Lines:
             + (f" of {shown + brief.elsewhere:,}" if brief.elsewhere else ""),
             words.duration(brief.seconds) if brief.seconds else "",
             brief.standing,
+            words.count(brief.gaps, "damaged stretch", "damaged stretches") if brief.gaps else "",
         )
         name = one_line(brief.id[:8])
         yield [(name, "bold"), (f"  {cut(_apart(*parts), self._wide - width(name) - 2)}", "dim")]
@@ -192,6 +193,8 @@ class _Lines:
         room = self._wide - len(head) - 2
         asked = turn.text or f"({turn.origin or 'nobody asked'})"
         yield [(head, "bold"), ("│ ", "blue"), one_line(asked, room)]
+        for said in turn.meanwhile:
+            yield [" " * len(head), ("│ ", "blue"), (one_line(said, room), "dim")]
         cut_off = "interrupted" if turn.interrupted else ""
         facts = _apart(*_calls(turn.work), words.duration(turn.seconds), cut_off)
         if facts:

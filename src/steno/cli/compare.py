@@ -98,11 +98,11 @@ def command(a: str, b: str, color: ColourMode, width: int | None, **given: Any) 
 
 
 def _side(index: "Index", found: "Found", prices: "Prices") -> "Side":
-    """Return one of the two; what the index does not know is said not to be known."""
+    """Return one of the two; one that is in no index says of itself what there is."""
     from steno.index.scan import path_to
-    from steno.report.compare import Known, side_of
+    from steno.report.compare import side_of
     from steno.report.compare.partners import listed_of
-    from steno.report.compare.told import known_of
+    from steno.report.compare.told import known_alone, known_of
     from steno.store.library import open_found
 
     row = index.connection.execute(
@@ -112,7 +112,7 @@ def _side(index: "Index", found: "Found", prices: "Prices") -> "Side":
     listed = listed_of(index.connection, *row) if row is not None else None
     with open_found(found) as session:
         if listed is None:
-            known = Known(title=session.title.text, project=session.project)
+            known = known_alone(session, found, prices)
         else:
             known = known_of(index.connection, listed, prices)
         return side_of(session, known)

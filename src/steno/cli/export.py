@@ -28,6 +28,7 @@ _FOLDERS: Final = ("steps", "parquet")
 _TOLD: Final = ("html", "markdown", "txt")
 """Formats that tell more or less of a session."""
 _MOST: Final = 6
+_STEPS: Final = "it takes files named by a session's id, with messages; --listed more of them"
 _HELP: Final = """\
 Write sessions in a format that others can read.
 
@@ -190,6 +191,8 @@ def _export(
     with Progress(sum(each.size for each in files), "Exporting") as bar:
         job.done = bar.add
         written = _written(files, job, root, demo=demo)
+    if wanted.format == "steps" and not written:
+        raise NotFound("none of these sessions is one for `steps`", hint=_STEPS)
     if masker is not None and wanted.receipt is not None:
         _write_receipt(wanted, masker.receipt, len(files))
     _tell(files, written, wanted, masker.receipt if masker is not None else None, screen)
@@ -255,12 +258,14 @@ def _tell(
     screen: Screen,
 ) -> None:
     """Say what was written and what was masked; to the standard error where the rest went out."""
+    # Of `steps` not every session is one to write.
+    number = len(written) if wanted.format == "steps" else len(files)
     if wanted.as_json and written:
         masked = receipt.counts if receipt is not None else None
-        write_json({"sessions": len(files), "written": written, "masked": masked})
+        write_json({"sessions": number, "written": written, "masked": masked})
         return
     if written:
-        what = words.count(len(files), "session")
+        what = words.count(number, "session")
         where = written[0] if len(written) == 1 else wanted.out
         screen.lines([[f"{what} in {where}"]])
     if receipt is None:

@@ -18,9 +18,10 @@ It has five tools, all of which only read: search, brief, show, files and usage.
 comes back quoted, in fences that it cannot close, with secrets masked, a page at a time.
 
 \b
-  claude mcp add steno -- steno mcp            for Claude Code, in this project
-  claude mcp add -s user steno -- steno mcp    in all projects
-  steno mcp --tools                            what agents can ask
+  claude mcp add steno -- steno mcp                for Claude Code, in this project
+  claude mcp add -s user steno -- steno mcp        in all projects
+  claude mcp add steno -- steno mcp --project .    told only of the project it is in
+  steno mcp --tools                                what agents can ask
 
 It is started by the agent, and ends when the agent closes it. Needs the package `mcp`
 (pip install 'steno[mcp]').
@@ -30,6 +31,12 @@ _INDENT: Final = 4
 
 @click.command("mcp", help=_HELP, short_help="Give agents your history, over MCP.")
 @click.option("--tools", is_flag=True, help="Say which tools there are, and what each takes.")
+@click.option(
+    "--project",
+    metavar="P",
+    default="",
+    help="Tell only of projects whose path has P in it; `.` is where it is started.",
+)
 @options(WHERE, JSON)
 @WIDTH
 @options(COLOR)
@@ -37,18 +44,20 @@ def command(
     root: tuple[str, ...],
     color: ColourMode,
     width: int | None,
+    project: str,
     *,
     demo: bool,
     tools: bool,
     as_json: bool,
 ) -> None:
     """Serve until the other side goes, or tell what is served."""
+    from steno.history.library import Library
     from steno.history.server import described, serve
 
     if not tools:
         if as_json:
             raise click.UsageError("--json goes with --tools")
-        serve(roots(root, demo=demo))
+        serve(Library(roots(root, demo=demo), project))
     elif as_json:
         write_json(described())
     else:

@@ -35,8 +35,9 @@ Have the sessions of a project follow it from the folder OLD to the folder NEW.
 
 The client finds sessions by the folder they ran in, so those of a project that was moved or
 renamed are lost to it. This gives their files the place where the client looks now, and
-rewrites the project's paths in them; every other byte stays. Sub-agents, tool results, the
-history of prompts, the client's entry for the project and steno's index follow.
+rewrites the project's paths in them; every other byte stays, also paths inside of what was said:
+in prompts, answers, commands and their output. Sub-agents, tool results, the history of prompts,
+the client's entry for the project and steno's index follow.
 
 Without --apply nothing is changed: the plan is told. A receipt can undo the move.
 

@@ -31,8 +31,12 @@ def found_words(asked: Search, library: Library) -> Generator[str, None, None]:
     with library.index() as index:
         finder = open_finder(index, lambda text: clock.meant(text, clock.now()))
         found = finder.find(_query(asked), "rank" if asked.rank else "newest")
-        groups = groups_of(index.connection, found.messages)
-        hits = words.count(len(found.messages), "hit")
+        groups = [
+            group
+            for group in groups_of(index.connection, found.messages)
+            if library.has(group.project)
+        ]
+        hits = words.count(sum(len(group.messages) for group in groups), "hit")
         yield f"{hits} in {words.count(len(groups), 'session')}."
         if not groups:
             yield "Fewer words, `part*` or `this OR that` may find more."

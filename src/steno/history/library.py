@@ -4,7 +4,8 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from steno.errors import NotFound
+import msgspec
+
 from steno.report import clock
 from steno.report.usage.wanted import Wanted
 
@@ -21,10 +22,20 @@ __all__ = ["Library"]
 
 
 class Library:
-    """The sessions below some folders; those of the client without any."""
+    """The sessions below some folders, those of the client without any; of some projects or of all."""
 
-    def __init__(self, where: tuple[str, ...] | None) -> None:
+    def __init__(self, where: tuple[str, ...] | None, project: str = "") -> None:
         self.where = where
+        self._limit = Wanted(limit=project, here=os.getcwd())
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether some projects are not told about."""
+        return not self._limit.is_everywhere
+
+    def has(self, project: str) -> bool:
+        """Whether a project is told about."""
+        return self._limit.has_project(project)
 
     @contextmanager
     def index(self) -> "Generator[Index, None, None]":
@@ -43,10 +54,8 @@ class Library:
         """
         from steno.store.library import find
 
-        if os.sep in name or name.startswith("."):
-            # Agents name sessions, not files of this machine.
-            raise NotFound(f"no session goes by {name!r}", hint="name it by its id or title")
-        return find(name, self.where)
+        # Agents name sessions, not files of this machine: with `among`, no name is a path.
+        return find(name, self.where, among=lambda look: self.has(look.project))
 
     @contextmanager
     def session(self, name: str) -> "Generator[Session, None, None]":
@@ -60,13 +69,12 @@ class Library:
         """Yield the sessions of some projects, the newest first."""
         from steno.store.library import newest_first, seen
 
-        wanted = Wanted(project=project)
+        wanted = self.wanted(project, "", "")
         for _, look in seen(newest_first(self.where, archived=True)):
             if not look.hidden and wanted.has_project(look.project):
                 yield look
 
-    @staticmethod
-    def wanted(project: str, since: str, until: str, by: "By" = "day") -> Wanted:
+    def wanted(self, project: str, since: str, until: str, by: "By" = "day") -> Wanted:
         """Return which time and which projects are meant.
 
         Raises:
@@ -75,9 +83,10 @@ class Library:
         now = clock.now()
         start = clock.meant(since, now)[0] if since else None
         end = clock.meant(until, now)[1] if until else None
-        return Wanted(
-            by,
-            None if start is None else round(start * 1000),
-            None if end is None else round(end * 1000),
-            project,
+        return msgspec.structs.replace(
+            self._limit,
+            by=by,
+            since=None if start is None else round(start * 1000),
+            until=None if end is None else round(end * 1000),
+            project=project,
         )

@@ -6,6 +6,7 @@ from typing import Final
 from steno.history.asked import Usage
 from steno.history.library import Library
 from steno.history.quoted import path, word
+from steno.report import words
 from steno.report.usage.totals import Figures, Line, report_of
 
 __all__ = ["spent_tokens"]
@@ -38,7 +39,7 @@ def _name(line: Line) -> str:
 
 def _told(figures: Figures, cost: int) -> str:
     parts = [
-        f"{figures.responses:,} responses",
+        words.count(figures.responses, "response"),
         f"{figures.input:,} input",
         f"{figures.output:,} output",
         f"{figures.cache_read:,} cache read",

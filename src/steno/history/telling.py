@@ -132,7 +132,7 @@ def _details(transcript: "Transcript", step: Step) -> Iterator[str]:
 
 def _record(session: "Session", name: str) -> Iterator[str]:
     record = _found(session, name)
-    yield f"Record {path(record.uuid or '')}, {path(record.kind)}, {record.timestamp or ''}"
+    yield f"Record {path(record.uuid or '')}, {path(record.kind)}, {path(str(record.timestamp or ''))}"
     parts = parts_of(line_of(record), record.line)
     if not parts:
         yield "There are no words in it."

@@ -1,6 +1,7 @@
 """`files`: what agents read and changed, and any version of it."""
 
 from collections.abc import Generator, Iterator
+from sqlite3 import Connection
 
 from steno.errors import BadRequest, NotFound
 from steno.history.asked import Files
@@ -8,8 +9,9 @@ from steno.history.library import Library
 from steno.history.quoted import passage, path, word
 from steno.report import clock, words
 from steno.report.files.history import diff, history, shown
-from steno.report.files.touched import Choice, touched
+from steno.report.files.touched import Choice, projects, touched
 from steno.report.files.values import History, Version
+from steno.store.library import open_session
 
 __all__ = ["touched_files"]
 
@@ -22,7 +24,7 @@ def touched_files(asked: Files, library: Library) -> Generator[str, None, None]:
         yield from _files(asked, library)
         return
     with library.index() as index:
-        told = history(index.connection, asked.path)
+        told = history(index.connection, asked.path, open_session, library.has)
     if told is None:
         raise NotFound(f"no session touched {asked.path!r}", hint="`words` finds part of a path")
     yield f"# File {path(told.path)}"
@@ -37,14 +39,19 @@ def touched_files(asked: Files, library: Library) -> Generator[str, None, None]:
 
 def _files(asked: Files, library: Library) -> Iterator[str]:
     since = library.wanted("", asked.since, "").since
-    choice = Choice(words=asked.words, changed=asked.changed, since=since)
     with library.index() as index:
+        among = _projects(index.connection, library) if library.is_limited else None
+        choice = Choice(words=asked.words, changed=asked.changed, since=since, among=among)
         found = touched(index.connection, choice)
     yield f"{words.count(len(found), 'file')}, the last touched first. `path` = one shows its versions."
     for each in found:
         counts = f"{each.edits:,} changes (+{each.added:,} -{each.removed:,}), {each.reads:,} reads"
         sessions = words.count(each.sessions, "session")
         yield f"- {path(each.path)}: {counts}, in {sessions}, last {_when(each.last)}"
+
+
+def _projects(connection: Connection, library: Library) -> tuple[str, ...]:
+    return tuple(each.path for each in projects(connection) if library.has(each.path))
 
 
 def _when(moment: int | None) -> str:

@@ -7,6 +7,7 @@ import msgspec
 from steno.format.envelope import decode_envelope
 from steno.format.loose import REFUSED
 from steno.format.records import Record
+from steno.index.changes import lines_changed, lines_in_patch
 from steno.index.lines import Block, Line
 from steno.index.moments import millis
 from steno.index.state import SHIFT, Call, Doc, Harvest, Row, State, Turn
@@ -44,7 +45,8 @@ class Fold:
         self._kinds: dict[str, str] = {}
         """The kinds of sub-agents that those ask for."""
         self._answers: list[Row] = []
-        self._edits: list[Row] = []
+        self._edits: dict[tuple[int, int], list[Any]] = {}
+        self._sizes: list[Row] = []
         self._links: list[Row] = []
         self._docs: list[Doc] = []
 
@@ -58,7 +60,7 @@ class Fold:
         time = millis(line.timestamp)
         kind = line.type or ""
         speaks = kind in _ROLES
-        if kind == "user" and not _has_result(line):
+        if kind == "user" and not _results_in(line):
             if record is None:
                 record = Record(raw, offset, b"", decode_envelope(raw))
             self._prompt(line, record, message, time)
@@ -172,8 +174,11 @@ class Fold:
             if name in _SPAWNING and isinstance(kind := given.get("subagent_type"), str):
                 self._kinds[call] = kind[:_TITLE]
         if name in _EDITING and path:
-            changed = _lines_changed(given)
-            self._edits.append((message, place, turn.number, path, name, *changed, time))
+            self._edits[message, place] = [
+                *(message, place, turn.number, path, name),
+                *lines_changed(given),
+                time,
+            ]
 
     def _await(self, call: str, row: list[Any]) -> None:
         """Keep a call in mind until its result comes; of too many that none comes for the newest."""
@@ -192,17 +197,30 @@ class Fold:
         kind = self._kinds.pop(call, "")
         if here is not None:
             here[8:] = message, time, int(failed)
+            at = (here[0], here[1])
         else:
             before = self._state.open.pop(call, None)
             if before is None:
                 return
             self._answers.append((message, time, int(failed), before.message, before.place))
-            kind = before.kind
+            kind, at = before.kind, (before.message, before.place)
         if failed:
             self._state.failed += 1
             self._state.turn.failed += 1
+        elif tool in _EDITING and _results_in(line) == 1:
+            sizes = lines_in_patch(line.tool_use_result)
+            if sizes is not None:
+                self._resize(at, sizes)
         if tool in _SPAWNING and (agent := _agent_in(line)):
             self._link(message, "agent", agent, kind)
+
+    def _resize(self, at: tuple[int, int], sizes: tuple[int, int]) -> None:
+        """Take the lines of a change from what became of it: the call knows only what it asked for."""
+        edit = self._edits.get(at)
+        if edit is None:
+            self._sizes.append((*sizes, *at))
+        else:
+            edit[5:7] = sizes
 
     # Other records
 
@@ -241,10 +259,11 @@ class Fold:
             [_turn_row(self._file, turn) for turn in self._turns.values()],
             [tuple(row) for row in self._calls],
             self._answers,
-            self._edits,
+            [tuple(row) for row in self._edits.values()],
             self._links,
             self._tally.rows(),
             self._docs,
+            self._sizes,
         )
 
 
@@ -261,43 +280,11 @@ def _turn_row(file: int, turn: Turn) -> Row:
     )
 
 
-def _has_result(line: Line) -> bool:
+def _results_in(line: Line) -> int:
     content = line.message.content if line.message is not None else None
     if content.__class__ is not list:
-        return False
-    return any(block.type == "tool_result" for block in cast("list[Block]", content))
-
-
-def _lines_changed(given: dict[str, Any]) -> tuple[int, int]:
-    """Return how many lines an edit puts in and takes out."""
-    edits = given.get("edits")
-    changes = cast("list[Any]", edits) if isinstance(edits, list) else [given]
-    added = removed = 0
-    for change in changes:
-        if isinstance(change, dict):
-            texts = cast("dict[str, Any]", change)
-            new = texts.get("new_string", texts.get("content", texts.get("new_source")))
-            came, went = _changed(_lines(texts.get("old_string")), _lines(new))
-            added += came
-            removed += went
-    return added, removed
-
-
-def _changed(old: list[str], new: list[str]) -> tuple[int, int]:
-    """Return how many lines come and go; those that stay around the change are not counted."""
-    most = min(len(old), len(new))
-    head = tail = 0
-    while head < most and old[head] == new[head]:
-        head += 1
-    while tail < most - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    return len(new) - head - tail, len(old) - head - tail
-
-
-def _lines(text: Any) -> list[str]:
-    if not isinstance(text, str) or not text:
-        return []
-    return text.removesuffix("\n").split("\n")
+        return 0
+    return sum(block.type == "tool_result" for block in cast("list[Block]", content))
 
 
 class _Agent(msgspec.Struct, rename="camel", gc=False):

@@ -111,6 +111,8 @@ class Harvest(msgspec.Struct):
     links: list[Row] = []
     usage: list[Row] = []
     docs: list[Doc] = []
+    sizes: list[Row] = []
+    """Lines of changes in earlier stretches: (added, removed, message, place)."""
 
 
 def encode_state(state: State) -> bytes:

@@ -110,6 +110,10 @@ class Tables:
             "WHERE message = ? AND place = ?",
             harvest.answers,
         )
+        many(
+            "UPDATE file_edits SET added = ?, removed = ? WHERE message = ? AND place = ?",
+            harvest.sizes,
+        )
         self.keys.update(row[1] for row in harvest.usage)
         self._index(harvest.file, harvest.docs)
 

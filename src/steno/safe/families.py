@@ -259,7 +259,7 @@ FAMILIES: Final = (
         "env-password",
         "passwords in variables of the environment",
         b"ASSWORD= ASSWD=",
-        rb"ASSW(?:OR)?D=(?P<secret>[^\s\"'`\\$<>(){},;&|]{4,128})",
+        rb"ASSW(?:OR)?D=(?:\\{0,3}[\"'])?(?P<secret>[^\s\"'`\\$<>(){},;&|]{4,128})",
         None,
         alone=False,
         stems=b"ASSW",

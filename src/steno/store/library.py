@@ -5,21 +5,18 @@ session = open_session("last", root="/home/ada/.claude")
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from steno.errors import Ambiguous, BadRequest, NotFound, Unreadable
+from steno.errors import Ambiguous, NotFound, Unreadable
 from steno.format.paths import is_agent_id
-from steno.store import clock
 from steno.store.archive.opened import Archived, has_archive
 from steno.store.count import count_turns
-from steno.store.discover import Discovery, Found, Problem, discover, found_at
-from steno.store.found import problem_of
+from steno.store.discover import Discovery, Found, discover, found_at
 from steno.store.glance import Glance, glance
-from steno.store.places import config_dir, steno_home
+from steno.store.listed import Roots, newest_first, roots_of, seen
 from steno.store.titles import given_title
 
 if TYPE_CHECKING:
@@ -41,94 +38,12 @@ __all__ = [
     "sessions",
 ]
 
-Roots = str | Sequence[str] | None
+Among: TypeAlias = Callable[[Glance], bool]
+"""Says of a session whether it counts."""
 SHORTEST: Final = 4
 _LISTED: Final = 6
 _SUFFIX: Final = ".jsonl"
 _AGENT: Final = "agent-"
-_CONFIG: Final = "config.toml"
-
-
-def roots_of(root: Roots = None) -> tuple[str, ...]:
-    """Return the folders to look in: those named, else the client's and those of the config file.
-
-    Raises:
-        BadRequest: the config file is broken.
-        Unreadable: it cannot be read.
-    """
-    if root is None:
-        own = config_dir()
-        return (own, *_further(own)) if _has_config() else (own,)
-    return (root,) if isinstance(root, str) else tuple(root)
-
-
-def _has_config() -> bool:
-    """Say whether there is a config file: all that it costs to have none."""
-    with suppress(BadRequest):
-        return os.path.lexists(os.path.join(steno_home(), _CONFIG))
-    return False
-
-
-def _further(own: str) -> list[str]:
-    """Return the folders of `index.roots`; one by two names is one."""
-    from steno.store.config import read_config
-
-    known = {os.path.realpath(own)}
-    further: list[str] = []
-    for each in read_config().roots:
-        folder = os.path.abspath(os.path.expanduser(each))
-        if (real := os.path.realpath(folder)) not in known:
-            known.add(real)
-            further.append(folder)
-    return further
-
-
-def newest_first(
-    root: Roots = None, problems: list[Problem] | None = None, *, archived: bool = False
-) -> list[Found]:
-    """Return every session below the roots, by the time it was last written.
-
-    `archived` adds those that are gone from there and only in the archive.
-    """
-    found: dict[str, Found] = {}
-    folders = roots_of(root)
-    for folder in folders:
-        for each in discover(folder, problems):
-            found.setdefault(each.path, each)
-    only = _gone(folders, found.values()) if archived else ()
-    return sorted((*found.values(), *only), key=_age)
-
-
-def _gone(folders: tuple[str, ...], living: Iterable[Found]) -> "list[Archived]":
-    if not has_archive():
-        return []
-    from steno.store.archive.gone import gone_below
-
-    return gone_below(folders, living)
-
-
-def _age(found: Found) -> tuple[int, str]:
-    return -found.mtime_ns, found.path
-
-
-def seen(
-    files: Iterable[Found], now: float | None = None, problems: list[Problem] | None = None
-) -> Iterator[tuple[Found, Glance]]:
-    """Yield each file with a glance at it; one that cannot be read goes to `problems`."""
-    now = clock.now() if now is None else now
-    for found in files:
-        try:
-            look = glance(found, now)
-        except Unreadable as error:
-            if problems is not None:
-                problems.append(_problem(found.path, error))
-        else:
-            yield found, look
-
-
-def _problem(path: str, error: Unreadable) -> Problem:
-    why = error.__cause__
-    return problem_of(path, why) if isinstance(why, OSError) else Problem("unreadable", path)
 
 
 def _with_lent_titles(looks: list[tuple[Found, Glance]]) -> list[tuple[Found, Glance]]:
@@ -215,17 +130,25 @@ def _gone_at(path: str) -> "Archived | None":
     return gone_at(path)
 
 
-def find(name: str, root: Roots = None, cwd: str | None = None, *, archived: bool = True) -> Found:
+def find(
+    name: str,
+    root: Roots = None,
+    cwd: str | None = None,
+    *,
+    archived: bool = True,
+    among: Among | None = None,
+) -> Found:
     """Return the session that goes by a name.
 
-    `archived=False` is for those who need the file itself.
+    `archived=False` is for those who need the file itself. With `among`, only the sessions that it
+    takes count, and a name is never a path.
 
     Raises:
         NotFound: nothing does, or only something in the archive that was not wanted.
         Ambiguous: several do; the hint lists them.
         Unreadable: it is a path to something that is no session file.
     """
-    found = _find(name, root, cwd)
+    found = _find(name, root, cwd) if among is None else _find_among(name, root, among)
     if isinstance(found, Archived) and not archived:
         from shlex import quote
 
@@ -243,22 +166,43 @@ def _find(name: str, root: Roots, cwd: str | None) -> Found:
         raise _folder(path)
     if looks_like_a_path and (os.path.lexists(path) or name.endswith(_SUFFIX)):
         return _gone_at(path) or found_at(path)
-    folders = roots_of(root)
-    files = newest_first(folders, archived=True)
-    if name == "last":
-        return _last(files, folders)
-    if name.strip():
-        found = _by_id(name, files) or _by_agent(name, files, folders) or _by_title(name, files)
-        if found is not None:
-            return found
+    found = _by_name(name, root, _any)
+    if found is not None:
+        return found
     if looks_like_a_path:
         # A command such as `/context` may be a title; this is neither a title nor a path.
         return found_at(path)
     if os.path.isdir(path):
         raise _folder(path)
+    raise _unknown(name)
+
+
+def _find_among(name: str, root: Roots, among: Among) -> Found:
+    found = _by_name(name, root, among)
+    if found is None:
+        raise _unknown(name)
+    return found
+
+
+def _any(_: Glance) -> bool:
+    return True
+
+
+def _by_name(name: str, root: Roots, among: Among) -> Found | None:
+    folders = roots_of(root)
+    files = newest_first(folders, archived=True)
+    if name == "last":
+        return _last(files, folders, among)
+    if not name.strip():
+        return None
+    found = _by_id(name, files, among) or _by_agent(name, files, folders, among)
+    return found or _by_title(name, files, among)
+
+
+def _unknown(name: str) -> NotFound:
     short = len(name) < SHORTEST and name.isalnum()
     hint = f"an id needs at least {SHORTEST} letters" if short else "`steno ls` lists the sessions"
-    raise NotFound(f"no session goes by {name!r}", hint=hint)
+    return NotFound(f"no session goes by {name!r}", hint=hint)
 
 
 def _folder(path: str) -> Unreadable:
@@ -278,29 +222,38 @@ def _is_path(name: str, path: str) -> bool:
     return os.path.lexists(path) and not os.path.isdir(path)
 
 
-def _last(files: list[Found], folders: tuple[str, ...]) -> Found:
+def _last(files: list[Found], folders: tuple[str, ...], among: Among) -> Found:
     for found, look in seen(files):
-        if not look.hidden:
+        if not look.hidden and among(look):
             return found
     where = ", ".join(folders)
     raise NotFound(f"there is no session in {where}", hint="`steno demo` makes some to look at")
 
 
-def _by_id(name: str, files: list[Found]) -> Found | None:
+def _by_id(name: str, files: list[Found], among: Among) -> Found | None:
     wanted = name.lower()
-    exact = [found for found in files if _id(found) == wanted]
+    exact = _taken((found for found in files if _id(found) == wanted), among)
     if exact:
         return _only(name, exact)
     if len(name) < SHORTEST:
         return None
-    return _only(name, [found for found in files if _id(found).startswith(wanted)])
+    begun = (found for found in files if _id(found).startswith(wanted))
+    return _only(name, _taken(begun, among))
+
+
+def _taken(files: Iterable[Found], among: Among) -> list[Found]:
+    if among is _any:
+        return list(files)
+    return [found for found, look in seen(files) if among(look)]
 
 
 def _id(found: Found) -> str:
     return os.path.basename(found.path).removesuffix(_SUFFIX).lower()
 
 
-def _by_agent(name: str, files: list[Found], folders: tuple[str, ...]) -> Found | None:
+def _by_agent(
+    name: str, files: list[Found], folders: tuple[str, ...], among: Among
+) -> Found | None:
     wanted = name.removeprefix(_AGENT).lower()
     if len(wanted) < SHORTEST or not (is_agent_id(wanted) or _hexadecimal(wanted)):
         return None
@@ -310,8 +263,9 @@ def _by_agent(name: str, files: list[Found], folders: tuple[str, ...]) -> Found 
         for found in _agents(folders, files)
         if found.place.role == "agent" and found.place.agent_id.lower().startswith(wanted)
     }
-    exact = [found for found in agents.values() if found.place.agent_id.lower() == wanted]
-    return _only(name, exact or list(agents.values()))
+    taken = _taken(agents.values(), among)
+    exact = [found for found in taken if found.place.agent_id.lower() == wanted]
+    return _only(name, exact or taken)
 
 
 def _agents(folders: tuple[str, ...], files: list[Found]) -> Iterator[Found]:
@@ -327,9 +281,9 @@ def _hexadecimal(text: str) -> bool:
     return all(letter in "0123456789abcdef" for letter in text)
 
 
-def _by_title(name: str, files: list[Found]) -> Found | None:
+def _by_title(name: str, files: list[Found], among: Among) -> Found | None:
     looks = _with_lent_titles(list(seen(files)))
-    titled = [(found, look) for found, look in looks if look.title]
+    titled = [(found, look) for found, look in looks if look.title and among(look)]
     exact = [found for found, look in titled if look.title == name]
     if exact:
         return _only(name, exact)

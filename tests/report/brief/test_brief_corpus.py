@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.corpus import transcripts
 
-from steno.report.brief import Brief, as_json, as_markdown, brief_of, tokens_in
+from steno.report.brief import as_json, as_markdown, brief_of, tokens_in
 from steno.report.brief.plain import encoded
 from steno.session.session import Session
 from steno.store.discover import found_at
@@ -44,15 +44,24 @@ def test_every_real_session_gives_a_brief_within_any_budget_and_always_the_same(
 # Against the lines themselves
 
 
+_SIZE = re.compile(r"(\d+) files? changed(?:, (\d+) insert[^,\n]+)?(?:, (\d+) delet)?")
+_REFUSED = re.compile(r"^The user doesn't want to|but you haven't granted it yet\.$")
+_OWN = ("<", "[Request interrupted", "Caveat:", "This session is being continued")
+"""How words begin that the client itself put into the mouth of the user."""
+
+
 class _Raw:
     """What the lines of one file say, read by nothing of ours."""
 
     def __init__(self, path: Path) -> None:
-        self.prompts = 0
-        self.commits: set[str] = set()
-        self.added: Counter[str] = Counter()
-        self.removed: Counter[str] = Counter()
+        self.prompts: list[str] = []
+        self.commits: list[tuple[str, int, int, int]] = []
+        self.pulls: set[str] = set()
+        self.changed: dict[str, list[int]] = {}
+        """Of each file how often it was changed, and its lines that came and went."""
         self.tools: Counter[str] = Counter()
+        self.refused = 0
+        self.todos: list[str] = []
         self._calls: dict[str, dict[str, Any]] = {}
         for line in path.read_bytes().split(b"\n"):
             try:
@@ -65,7 +74,14 @@ class _Raw:
     def _take(self, record: dict[str, Any]) -> None:
         message = record.get("message")
         content = message.get("content") if isinstance(message, dict) else None
-        for block in content if isinstance(content, list) else ():
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+        kinds = {block.get("type") for block in blocks}
+        if record.get("type") == "user" and not record.get("isMeta") and "tool_result" not in kinds:
+            said = "\n".join(block.get("text", "") for block in blocks)
+            said = re.sub(r"(?s)<system-reminder>.*?</system-reminder>", "", said).strip()
+            if said and not said.startswith(_OWN):
+                self.prompts.append(said)
+        for block in blocks:
             if block.get("type") == "tool_use" and block["id"] not in self._calls:
                 self._calls[block["id"]] = block
                 self.tools[block["name"]] += 1
@@ -76,16 +92,38 @@ class _Raw:
         call = self._calls.get(block["tool_use_id"], {"name": "", "input": {}})
         said = block.get("content")
         text = said if isinstance(said, str) else " ".join(p.get("text", "") for p in said or ())
-        if call["name"] == "Bash" and "git commit" in call["input"].get("command", ""):
-            self.commits.update(_COMMIT.findall(text))
-        kept = record.get("toolUseResult")
-        if not isinstance(kept, dict) or block.get("is_error"):
+        if block.get("is_error"):
+            self.refused += bool(_REFUSED.search(text))
             return
-        name = call["input"].get("file_path", "")
-        if call["name"] in ("Edit", "MultiEdit"):
-            for line in (line for hunk in kept["structuredPatch"] for line in hunk["lines"]):
-                self.added[name] += line.startswith("+")
-                self.removed[name] += line.startswith("-")
+        command = call["input"].get("command", "") if call["name"] == "Bash" else ""
+        if "git commit" in command:
+            self._commit(command, text)
+        if "gh pr create" in command:
+            self.pulls.update(re.findall(r"https://github\.com/\S+/pull/\d+", text))
+        if call["name"] == "TodoWrite":
+            items = call["input"]["todos"]
+            self.todos = [each["content"] for each in items if each["status"] != "completed"]
+        if isinstance(kept := record.get("toolUseResult"), dict):
+            self._change(call, kept)
+
+    def _commit(self, command: str, text: str) -> None:
+        if "--amend" in command and self.commits:
+            self.commits.pop()
+        for name in _COMMIT.findall(text):
+            size = _SIZE.search(text)
+            numbers = [int(each or 0) for each in size.groups()] if size else [0, 0, 0]
+            self.commits.append((name[:12], numbers[0], numbers[1], numbers[2]))
+
+    def _change(self, call: dict[str, Any], kept: dict[str, Any]) -> None:
+        if call["name"] not in ("Edit", "MultiEdit", "Write"):
+            return
+        lines = [line for hunk in kept.get("structuredPatch", ()) for line in hunk["lines"]]
+        if kept.get("type") == "create":
+            lines = [f"+{line}" for line in kept["content"].splitlines()]
+        mine = self.changed.setdefault(call["input"]["file_path"], [0, 0, 0])
+        mine[0] += 1
+        mine[1] += sum(line.startswith("+") for line in lines)
+        mine[2] += sum(line.startswith("-") for line in lines)
 
 
 def _is_plain(session: Session) -> bool:
@@ -94,84 +132,138 @@ def _is_plain(session: Session) -> bool:
     return not (session.branches or session.all_agents or session.leaf is None or gaps)
 
 
-def test_commits_tools_and_lines_are_those_of_the_raw_lines(shared: Path) -> None:
-    looked = committed = edited = 0
+def _whole(path: str, project: str) -> str:
+    return path if path.startswith("/") else f"{project.rstrip('/')}/{path}"
+
+
+def _short(text: str) -> str:
+    return text[:100].strip()
+
+
+def test_what_was_asked_and_done_is_what_the_raw_lines_say(shared: Path) -> None:
+    looked = asked = committed = edited = 0
     for path in _public(shared):
         raw = _Raw(path)
         with _opened(path) as session:
             if not _is_plain(session):
                 continue
             brief = brief_of(session)
-            project = session.project.rstrip("/") + "/"
         looked += 1
-        made = {commit.hash for commit in brief.work.commits}
-        assert {each[:12] for each in raw.commits} >= made, path
+        turns = [turn.text for turn in brief.turns if turn.origin == "human" and turn.text]
+        assert [_short(text) for text in turns] == [_short(text) for text in raw.prompts], path
+        asked += len(turns)
+        work = brief.work
+        made = [(each.hash, each.files, each.added, each.removed) for each in work.commits]
+        assert made == raw.commits, path
         committed += len(made)
         tools = Counter(raw.tools)
         tools["Agent"] += tools.pop("Task", 0)
-        assert +tools == Counter(brief.work.tools), path
-        wrote = {each.path for each in brief.work.files if project + each.path not in raw.added}
-        for each in brief.work.files:
-            name = each.path if each.path.startswith("/") else project + each.path
-            if each.path not in wrote and "Write" not in raw.tools:
-                assert (each.added, each.removed) == (raw.added[name], raw.removed[name]), path
-                edited += 1
-    assert (looked > 20, committed > 10, edited > 20) == (True, True, True)
+        assert +tools == Counter(work.tools), path
+        if "NotebookEdit" not in raw.tools:
+            files = {
+                _whole(each.path, brief.project): [each.edits, each.added, each.removed]
+                for each in work.files
+            }
+            assert files == raw.changed, path
+            edited += len(files)
+        assert {each.url for each in work.pulls} >= raw.pulls, path
+        assert sum(each.kind == "refused" for each in work.decisions) == raw.refused, path
+        assert [each.text for each in brief.open if each.kind == "todo"] == raw.todos, path
+    assert (looked > 20, asked > 40, committed > 10, edited > 60) == (True, True, True, True)
 
 
 # Against what was read by hand
 
-_GOLDEN = {
-    "EntityProcess+agentv/7a/d2528cc37f/0/full.jsonl": "t1 c2 p1 f1 +3 -0 ok0 bad0 d0 x1",
-    "EntityProcess+agentv/1e/d266d094ed/1/full.jsonl": "t2 c1 p0 f1 +182 -0 ok0 bad0 d0 x1",
-    "entireio+cli/73/7e6e3ea2ad/2/full.jsonl": (
-        "t1 c0 p0 f2 +149 -25 ok2 bad1 d0 x2 open:uncommitted2"
-    ),
-    "entireio+cli/81/de29e2290e/0/full.jsonl": (
-        "t3 c1 p0 f6 +1028 -101 ok2 bad0 d0 x1 open:uncommitted1"
-    ),
-    "entireio+cli/84/324d6610f2/0/full.jsonl": (
-        "t4 c2 p0 f6 +164 -218 ok2 bad0 d2 x1 open:todo2 open:uncommitted1"
-    ),
-    "entireio+cli/89/e8867f9092/0/full.jsonl": (
-        "t4 c0 p0 f5 +86 -64 ok6 bad1 d0 x3 open:question1 open:uncommitted5"
-    ),
-    "entireio+cli/c7/f7b48fb868/0/full.jsonl": "t7 c2 p0 f4 +113 -30 ok3 bad1 d4 x2",
-    "entireio+cli/d9/e47174f862/0/full.jsonl": "t3 c1 p0 f5 +109 -311 ok1 bad0 d1 x0",
-    "obra+episodic-memory/test/fixtures/large-conversation.jsonl": (
-        "t22 c11 p1 f11 +155 -165 ok0 bad0 d1 x10"
-    ),
-    "obra+episodic-memory/test/fixtures/long-conversation.jsonl": (
-        "t15 c5 p0 f18 +1329 -112 ok0 bad0 d0 x3"
-    ),
+_TESTS = {
+    "entireio+cli/73/7e6e3ea2ad/2/full.jsonl": [
+        ("mise run test -- -run TestExplain -v", "failed", 1, 1),
+        ("mise run test -- -run TestExplainDefault -v", "passed", 1, 0),
+        ("mise run test", "passed", 1, 0),
+    ],
+    "entireio+cli/89/e8867f9092/0/full.jsonl": [
+        ("…-run TestGeminiConcurrentSessionWarning_SubsequentPromptsSucceed", "passed", 2, 1),
+        ("…-run TestConcurrentSessions_BothCondensedOnCommit", "failed", 1, 1),
+        ('…-run "^TestConcurrentSessions_BothCondensedOnCommit$"', "passed", 1, 0),
+        ("…-run TestGeminiConcurrentSessions_BothCondensedOnCommit", "failed", 1, 1),
+        ("mise run test", "passed", 2, 0),
+        ("…-run TestGeminiConcurrent", "passed", 5, 3),
+    ],
+    "entireio+cli/9a/db5fd9b101/0/full.jsonl": [
+        ("mise run test", "passed", 2, 1),
+        ("mise run fmt 2>&1 && mise run lint 2>&1 && mise run test", "passed", 1, 0),
+        ("mise run fmt 2>&1 && mise run lint 2>&1 && mise run test:ci", "passed", 1, 0),
+    ],
+    "entireio+cli/c7/f7b48fb868/0/full.jsonl": [
+        ("go test -v -run '' 2>&1 | grep -A 20 \"FAIL\\|--- FAIL\"", "failed", 1, 1),
+        ("mise run test", "passed", 2, 1),
+        ("go test ./cmd/entire/cli/session/... -v -run InvalidUUID", "passed", 1, 0),
+        ("mise run fmt && mise run lint && mise run test", "passed", 1, 0),
+    ],
+    "entireio+cli/81/de29e2290e/0/full.jsonl": [
+        ("mise run test", "passed", 1, 0),
+        ("mise run test:ci", "passed", 1, 0),
+    ],
 }
-"""Turns, commits, pull requests, files and lines, tests, decisions, failures, open ends."""
+"""What was tested, in the order of the last run: how it ended then, how often it ran, and failed."""
+_TROUBLES = {
+    "entireio+cli/73/7e6e3ea2ad/2/full.jsonl": [
+        ("mise run test -- -run TestExplain -v", 1, True),
+        ("mise run lint", 1, True),
+    ],
+    "entireio+cli/89/e8867f9092/0/full.jsonl": [
+        ("…-run TestGeminiConcurrentSessionWarning_SubsequentPromptsSucceed", 1, True),
+        ("…-run TestGeminiConcurrent", 5, True),
+    ],
+    "entireio+cli/9a/db5fd9b101/0/full.jsonl": [
+        ("mise run test", 1, True),
+        ("mise run lint", 1, True),
+    ],
+    "entireio+cli/c7/f7b48fb868/0/full.jsonl": [
+        ("mise run test", 1, True),
+        ("go test -v -run '' 2>&1 | grep -A 20 \"FAIL\\|--- FAIL\"", 1, True),
+    ],
+    "entireio+cli/81/de29e2290e/0/full.jsonl": [("mise run lint", 1, True)],
+    "EntityProcess+agentv/7a/d2528cc37f/0/full.jsonl": [
+        ("git push -u origin chore/enable-entire", 1, True)
+    ],
+    "entireio+cli/84/324d6610f2/0/full.jsonl": [
+        ("gh api repos/entireio/cli/pulls/comments/2715029017/replies -f body=…", 1, False)
+    ],
+}
+"""What failed, how often, and whether it was seen to work later."""
 
 
-def _figures(brief: Brief) -> str:
-    work = brief.work
-    ends = Counter(each.kind for each in brief.open)
-    return " ".join(
-        [
-            f"t{sum(not turn.idle for turn in brief.turns)}",
-            f"c{len(work.commits)}",
-            f"p{len(work.pulls)}",
-            f"f{len(work.files)}",
-            f"+{sum(each.added for each in work.files)}",
-            f"-{sum(each.removed for each in work.files)}",
-            f"ok{sum(each.ok for each in work.tests)}",
-            f"bad{sum(not each.ok for each in work.tests)}",
-            f"d{len(work.decisions)}",
-            f"x{len(work.troubles)}",
-            *(f"open:{kind}{number}" for kind, number in sorted(ends.items())),
-        ]
+def _is_called(command: str, said: str) -> bool:
+    """Whether a command is the one that is meant, where it is told shorter."""
+    start, _, end = said.partition("…")
+    flat = " ".join(command.split())
+    return flat == said or (
+        "…" in said and flat.startswith(start) and (flat + " ").endswith(f"{end} ")
     )
 
 
-@pytest.mark.parametrize("name", _GOLDEN)
-def test_real_sessions_keep_the_figures_that_they_had(shared: Path, name: str) -> None:
+@pytest.mark.parametrize("name", _TESTS)
+def test_tests_ended_as_whoever_reads_the_lines_sees_it(shared: Path, name: str) -> None:
+    with _opened(_named(shared, name)) as session:
+        found = brief_of(session).work.tests
+    assert len(found) == len(_TESTS[name])
+    for each, (said, ended, times, bad) in zip(found, _TESTS[name], strict=True):
+        assert _is_called(each.command, said), each
+        assert ("passed" if each.ok else "failed", each.times, each.bad) == (ended, times, bad)
+
+
+@pytest.mark.parametrize("name", _TROUBLES)
+def test_failures_went_as_whoever_reads_the_lines_sees_it(shared: Path, name: str) -> None:
+    with _opened(_named(shared, name)) as session:
+        found = brief_of(session).work.troubles
+    assert len(found) == len(_TROUBLES[name])
+    for each, (said, times, solved) in zip(found, _TROUBLES[name], strict=True):
+        assert _is_called(each.what, said) or said.endswith("=…"), each
+        assert (each.times, each.solved) == (times, solved), each
+
+
+def _named(shared: Path, name: str) -> Path:
     path = shared / "corpus" / "public" / name
     if not path.exists():
         pytest.skip(f"no {name} in the corpus")
-    with _opened(path) as session:
-        assert _figures(brief_of(session)) == _GOLDEN[name]
+    return path

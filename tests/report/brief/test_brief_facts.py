@@ -159,6 +159,24 @@ def test_tests_behind_a_pipe_that_ends_well_are_still_seen_to_fail() -> None:
     assert [(each.command, each.ok, each.failed) for each in tests] == [("go test ./...", False, 1)]
 
 
+@pytest.mark.parametrize(
+    ("command", "printed", "passed"),
+    [
+        ("go test ./... | grep -A 3 Tide", "", None),
+        ("go test ./... | tail -2", "ok  \ttide/chart\t0.4s", True),
+        ("mise run test | tail", "mise ERROR no tasks defined", False),
+        ("make test", "", True),
+    ],
+)
+def test_tests_whose_output_says_nothing_are_not_said_to_have_passed(
+    command: str, printed: str, *, passed: bool | None
+) -> None:
+    one = session(seed=1).user("Go.")
+    work = brief(did(one, bash(command), printed)).work
+    assert [each.ok for each in work.tests] == ([] if passed is None else [passed])
+    assert len(work.commands) == (passed is None)
+
+
 def test_commits_come_from_what_git_printed_and_know_of_a_push_behind_them() -> None:
     one = session(seed=1).user("Go.")
     did(one, write(_FILE))
@@ -180,6 +198,14 @@ def test_an_amended_commit_counts_once_and_a_rejected_push_is_none() -> None:
     did(one, bash("git push || true"), " ! [rejected] main -> main (fetch first)")
     made = brief(one).work.commits
     assert [(each.hash, each.subject, each.pushed) for each in made] == [("5d6e7f8", "Two", False)]
+
+
+def test_an_amended_commit_has_its_size() -> None:
+    one = session(seed=1).user("Go.")
+    printed = "[main 1234abc] Flip it\n Date: Fri Sep 19 16:32:38 2025 -0700\n 6 files changed, 8 insertions(+)"
+    did(one, bash("git commit --amend --no-edit"), printed)
+    (found,) = brief(one).work.commits
+    assert (found.hash, found.files, found.added) == ("1234abc", 6, 8)
 
 
 def test_a_line_like_a_commit_that_another_program_printed_is_none() -> None:
@@ -265,6 +291,42 @@ def test_sentences_that_state_a_decision_are_kept_and_questions_and_code_are_not
     ]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I went with SQLite rather than Postgres.",
+        "Ich habe mich für SQLite entschieden, weil es schon da ist.",
+        "J'ai choisi de garder SQLite, car il est déjà là.",
+        "He decidido usar SQLite en lugar de Postgres.",
+        "Decidi manter o SQLite, porque já está lá.",
+        "Ho deciso di usare SQLite invece di Postgres.",
+        "We hebben besloten SQLite te houden.",
+        "Мы решили оставить SQLite, он уже есть.",
+        "我决定使用 SQLite 而不是 Postgres。",
+        "SQLite を採用しました。",
+        "SQLite를 사용하기로 결정했습니다.",
+    ],
+)
+def test_decisions_are_understood_in_many_languages(said: str) -> None:
+    told = brief(session(seed=1).user("Go."), f"1\\. ok\n\n- {said}")
+    assert [each.text for each in told.work.decisions] == [said]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Wenn du möchtest, verwende ich SQLite, weil es da ist.",
+        "Soll ich mich für SQLite entschieden haben?",
+        "Si vous voulez, on va garder SQLite, car il est là.",
+        "Quizás voy a usar SQLite porque está ahí.",
+        "如果需要,我决定使用 SQLite 数据库。",
+        "SQLite を採用しますか\uff1f はい。",
+    ],
+)
+def test_what_is_only_weighed_is_no_decision(said: str) -> None:
+    assert brief(session(seed=1).user("Go."), said).work.decisions == ()
+
+
 # Gone wrong
 
 
@@ -278,6 +340,54 @@ def test_a_failure_is_solved_when_the_same_program_works_later_and_after_which_c
     assert (found.what, found.times, found.solved) == ("npm run build", 2, True)
     assert found.said == "src/a.ts(1,2): error TS1: no"
     assert found.after == ("src/a.ts",)
+
+
+def test_another_script_of_the_same_runner_that_works_solves_nothing() -> None:
+    one = session(seed=1).user("Go.")
+    did(one, bash("npm run build"), "Exit code 1\nerror: no", error=True)
+    did(one, bash("npm run lint"), "ok")
+    did(one, bash("python a.py"), "Exit code 1\nKeyError: 'a'", error=True)
+    did(one, bash("python b.py"), "ok")
+    assert [each.solved for each in brief(one).work.troubles] == [False, False]
+
+
+def test_of_several_commands_in_one_each_must_be_seen_to_work() -> None:
+    one = session(seed=1).user("Go.")
+    did(one, bash("make fmt && make lint"), "Exit code 1\nerror: no", error=True)
+    did(one, bash("make fmt"), "ok")
+    assert [each.solved for each in brief(one).work.troubles] == [False]
+    did(one, bash("make lint && make build"), "ok")
+    (found,) = brief(one).work.troubles
+    assert (found.times, found.solved) == (1, True)
+
+
+def test_the_part_that_failed_alone_is_the_same_failure() -> None:
+    one = session(seed=1).user("Go.")
+    did(one, bash("make fmt && make lint"), "Exit code 1\nerror: no", error=True)
+    did(one, bash("make lint"), "Exit code 1\nerror: still", error=True)
+    did(one, bash("make lint"), "ok")
+    (found,) = brief(one).work.troubles
+    assert (found.times, found.said, found.solved) == (2, "error: still", True)
+
+
+@pytest.mark.parametrize(
+    ("later", "solved"),
+    [
+        ("pytest tests/b.py", False),
+        ("pytest tests/a.py -k low", False),
+        ("pytest tests/a.py", True),
+        ("pytest -x", True),
+        ("make test", True),
+        ("npm test", False),
+    ],
+)
+def test_tests_that_failed_are_solved_only_where_no_fewer_of_them_pass(
+    later: str, *, solved: bool
+) -> None:
+    one = session(seed=1).user("Go.")
+    did(one, bash("pytest tests/a.py"), "Exit code 1\n1 failed, 5 passed in 0.1s", error=True)
+    did(one, bash(later), "6 passed in 0.1s")
+    assert [each.solved for each in brief(one).work.troubles] == [solved]
 
 
 def test_a_failure_that_nobody_came_back_to_is_not_solved_and_left_open() -> None:
@@ -326,6 +436,21 @@ def test_a_question_at_the_end_is_open_unless_it_is_mere_politeness() -> None:
     one = session(seed=1).user("Go.")
     assert opens(brief(one, "All green. Shall I push it?")) == [("question", "Shall I push it?")]
     assert opens(brief(session(seed=1).user("Go."), "Fine. Anything else?")) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "question"),
+    [
+        ("Fertig. Soll ich es einspielen?", "Soll ich es einspielen?"),
+        ("完了しました。マージしてもよろしいでしょうか。", "マージしてもよろしいでしょうか。"),
+        ("已完成。要我推送吗\uff1f", "要我推送吗\uff1f"),
+        ("Fertig. Kann ich sonst noch helfen?", ""),
+        ("已完成。还有什么需要\uff1f", ""),
+    ],
+)
+def test_questions_in_other_languages_are_open_too(answer: str, question: str) -> None:
+    told = brief(session(seed=1).user("Go."), answer)
+    assert opens(told) == ([("question", question)] if question else [])
 
 
 def test_a_call_that_asks_and_was_never_answered_is_open() -> None:

@@ -81,18 +81,37 @@ def test_what_stands_in_quotes_and_here_documents_is_no_command() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "gist"),
+    ("command", "gists"),
     [
-        ("cd a && npm run build", "npm run"),
-        ("FOO=1 go build ./...", "go build"),
-        ("python script.py", "python"),
-        ("ls | head", "ls"),
-        ("", ""),
-        ("\\ \\ |&& ;;", ""),
+        ("cd a && npm run build", {"npm run build"}),
+        ("FOO=1 go build ./...", {"go build"}),
+        ("python -u script.py --fast", {"python script.py"}),
+        ("gh pr create -t x", {"gh pr create"}),
+        ("mise run fmt && mise run lint 2>&1 | tail", {"mise run fmt", "mise run lint"}),
+        ("ls | head", {"ls"}),
+        ("", set[str]()),
+        ("\\ \\ |&& ;;", set[str]()),
     ],
 )
-def test_the_gist_is_the_program_that_matters(command: str, gist: str) -> None:
-    assert shell_of(command).gist == gist
+def test_the_gists_are_the_programs_that_matter(command: str, gists: set[str]) -> None:
+    assert shell_of(command).gists == gists
+
+
+@pytest.mark.parametrize(
+    ("command", "picks", "whole"),
+    [
+        ("pytest -q", set[str](), False),
+        ("cd web && pytest -k tide tests/a.py | tail", {"tide", "tests/a.py"}, False),
+        ("go test ./... -run TestTide", {"TestTide"}, False),
+        ("npm run test:unit -- tide", {"tide"}, False),
+        ("mise run test 2>&1", set[str](), True),
+        ("make lint && make test", set[str](), True),
+        ("make build", set[str](), False),
+    ],
+)
+def test_what_tests_are_narrowed_down_to(command: str, picks: set[str], *, whole: bool) -> None:
+    shell = shell_of(command)
+    assert (shell.picks, shell.tests_all) == (picks, whole)
 
 
 def test_a_command_is_named_without_where_it_runs_and_how_much_is_shown() -> None:
@@ -112,6 +131,14 @@ def test_a_command_is_named_without_where_it_runs_and_how_much_is_shown() -> Non
         ("npm warn old\nsrc/a.ts(1,2): error TS2: bad", "src/a.ts(1,2): error TS2: bad"),
         ("\x1b[31mmain.go:3:4: undefined: x\x1b[0m", "main.go:3:4: undefined: x"),
         ("Exit code 128\nfatal: not a git repository", "fatal: not a git repository"),
+        ("Failed to say\nFAIL\tgithub.com/ada/tide 0.4s", "FAIL\tgithub.com/ada/tide 0.4s"),
+        (
+            "[lint] run\na/b.go:3: same as c.go:4 (dupl)\nerror = x",
+            "a/b.go:3: same as c.go:4 (dupl)",
+        ),
+        ("Checked 4 files.\n\u2819The paths are ignored:\nsum", "The paths are ignored:"),
+        ("Checked 1 file.\n  \u2716 No file\nfailed to", "\u2716 No file"),
+        ("100 10.2M  0 10.2M\nzsh: nothing here", "zsh: nothing here"),
         ("", ""),
     ],
 )

@@ -18,6 +18,8 @@ _MADE: Final = re.compile(
     re.MULTILINE,
 )
 _SIZE: Final = re.compile(
+    # Where it is another's, or amended, git says whose it is and of when first.
+    r"(?:\s*(?:Author|Committer|Date): [^\n]*\n){0,3}"
     r"\s*(\d{1,9}) files? changed(?:, (\d{1,9}) insertions?\(\+\))?(?:, (\d{1,9}) deletions?\(-\))?"
 )
 _MESSAGE: Final = re.compile(

@@ -1,6 +1,7 @@
 """What was settled: plans approved, questions answered, calls refused, decisions that were stated.
 
-Sentences are found by words that state a choice. That misses some and never invents one.
+Sentences are found by words that state a choice, in several languages. That misses some and seldom takes
+one that states none.
 """
 
 import re
@@ -8,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from steno.format.values import as_list, as_object
+from steno.report.brief.cues import ENDS, STATES, UNSURE
 from steno.report.brief.deeds import Deed
 from steno.report.brief.values import Decision
 from steno.report.compare.path import below
@@ -16,26 +18,8 @@ __all__ = ["decisions", "stated"]
 
 _CODE: Final = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 _MARKS: Final = re.compile(r"^\s*(?:[#>]+|[-*+]|\d+[.)])\s+|\*\*|__")
-_ENDS: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(*])")
-_STATES: Final = re.compile(
-    r"\b(?:(?:I|we)(?:'ve| have)? (?:decided|chose|opted|settled on|went with|agreed)\b"
-    r"|(?:I'll|we'll|I will|we will|let's|I'm going to|I am going to|going to) (?:go|stick|stay) with\b"
-    r"|(?:decided|opted) (?:to|on|for|against|not to)\b"
-    r"|^(?:the )?decision\b[^:]{0,40}:"
-    r"|(?:the )?root cause (?:is|was)\b"
-    r"|(?:best|right|better|simplest|cleanest|safest|correct) (?:approach|fix|solution|option|choice|way)"
-    r"(?: here)? (?:is|was|would be)\b"
-    r"|(?:I|we)(?:'ll|'ve|'m| will| have| am| are)? \w+(?: \w+){0,8}? (?:instead of|rather than)\b"
-    r"|(?:I'll|we'll|I will|we will) (?:use|keep|leave|skip|drop|avoid|add|put|make)\b[^.]{3,200}?"
-    r"\b(?:because|since|so that|to avoid)\b"
-    r"|(?:I|we)(?:'ve| have)? (?:deliberately|intentionally)\b)",
-    re.IGNORECASE,
-)
-_UNSURE: Final = re.compile(
-    r"\?\s*$|\b(?:if you|would you|do you|should we|should I|let me|could|might|maybe|perhaps)\b",
-    re.IGNORECASE,
-)
 _SHORTEST: Final = 25
+"""In bytes: a word of Chinese says as much as five letters."""
 _LONGEST: Final = 320
 _EACH: Final = 3
 """How many sentences of one turn are kept; the first, in its last words first."""
@@ -102,10 +86,13 @@ def stated(text: str) -> list[str]:
     """
     found: list[str] = []
     for line in _CODE.sub("\n", text).split("\n"):
-        if not _STATES.search(line):
+        bare = _MARKS.sub("", line).strip()
+        if not STATES.search(bare):
             continue
-        for sentence in _ENDS.split(_MARKS.sub("", line).strip()):
-            fits = _SHORTEST <= len(sentence) <= _LONGEST
-            if fits and _STATES.search(sentence) and not _UNSURE.search(sentence):
+        for sentence in ENDS.split(bare):
+            fits = (
+                len(sentence.encode("utf-8", "replace")) >= _SHORTEST and len(sentence) <= _LONGEST
+            )
+            if fits and STATES.search(sentence) and not UNSURE.search(sentence):
                 found.append(sentence.strip())
     return found

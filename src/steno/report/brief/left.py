@@ -6,6 +6,7 @@ from fnmatch import fnmatch
 from typing import Any, Final
 
 from steno.format.values import as_list, as_object
+from steno.report.brief.cues import POLITE, asks
 from steno.report.brief.deeds import Deed
 from steno.report.brief.values import Open, Work
 from steno.report.compare.path import below
@@ -15,12 +16,7 @@ from steno.session.story.turns import Turn
 __all__ = ["left_open", "uncommitted"]
 
 _ASKS: Final = frozenset(("AskUserQuestion", "ExitPlanMode"))
-_ENDS: Final = re.compile(r"(?<=[.!?:])\s+")
-_POLITE: Final = re.compile(
-    r"(?:how (?:can|may) I help|what (?:would you like|can I (?:do|help)|should I)|(?:is there )?anything"
-    r" else|how would you like)\b",
-    re.IGNORECASE,
-)
+_ENDS: Final = re.compile(r"(?<=[.!?:])\s+|(?<=[。\uff01\uff1f\uff1a])\s*")
 _LONGEST: Final = 400
 _TASK: Final = re.compile(r"Task #(\w{1,20})")
 _EVERYTHING: Final = re.compile(
@@ -80,10 +76,10 @@ def question_in(answer: str) -> str:
     'Shall I push it?'
     """
     paragraph = answer.rstrip().rpartition("\n")[2].strip(" *_")
-    if not paragraph.endswith("?"):
+    if not asks(paragraph):
         return ""
-    question = _ENDS.split(paragraph)[-1][-_LONGEST:]
-    return "" if _POLITE.match(question) else question
+    question = [each for each in _ENDS.split(paragraph) if each][-1][-_LONGEST:]
+    return "" if POLITE.match(question) else question
 
 
 def _failing(work: Work, turn: int) -> Iterator[Open]:

@@ -11,28 +11,37 @@ __all__ = ["telling_line", "tests_said"]
 
 _GO_FAILED: Final = re.compile(r"^\s*--- FAIL:", re.MULTILINE)
 _BAD: Final = re.compile(
-    r"^(?:FAIL\b|FAILED\b|E   |npm ERR!|make(?:\[\d+\])?: \*\*\*|Tests? failed|error(?:\[|:))"
+    r"^(?:FAIL\b|FAILED\b|E   |npm ERR!|make(?:\[\d+\])?: \*\*\*|Tests? failed|error(?:\[|:)|\S+ ERROR )"
     r"|\bTests:\s+[1-9]\d* failed",
     re.MULTILINE,
 )
+_GOOD: Final = re.compile(
+    r"^ok\b|\bPASS(?:ED)?\b|\bpass(?:ed|ing)\b|\bOK\b|[✓✔]|\b0 (?:failed|failures|errors)\b|\bsuccess",
+    re.MULTILINE,
+)
+_PIPED: Final = re.compile(r"(?<!\|)\|(?!\|)")
 _EXIT: Final = re.compile(r"\A(?:Error: )?Exit code -?\d+\s*")
 _TAGS: Final = re.compile(r"</?tool_use_error>")
 _COLOURS: Final = re.compile(r"\x1b(?:\[[0-9;:?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
 _RULES: Final = " \t" + "".join(map(chr, range(0x2500, 0x2580)))
 """What lines are drawn with."""
+_SPINS: Final = " \t" + "".join(map(chr, range(0x2800, 0x2900)))
+"""What a program turns while it works."""
 _STRONG: Final = re.compile(
     r"^(?:[\w.]*(?:Error|Exception)\b.*:|error(?:\[\w+\])?:|fatal:|panic:|E   \S|--- FAIL:|✗"
-    r"|npm ERR! (?!code|A complete|path)|ERROR\b|FAILED |curl: \(|CONFLICT |\[?\S{0,20}\]?\s?\S+\.\w+:\d+:\d+)"
+    r"|npm ERR! (?!code|A complete|path)|ERROR\b|(?-i:FAILED |FAIL\t)|curl: \(|CONFLICT "
+    r"|\[?\S{0,20}\]?\s?\S+\.\w+:\d+(?::\d+)?(?::?\s))"
     r"|\berror TS\d+:",
     re.IGNORECASE,
 )
+_MARKED: Final = re.compile(r"[✗✖\u00d7✘] \S")
 _WEAK: Final = re.compile(
     r"\berror\b|\bfail(?:ed|ure)?\b|not found|no such file|cannot|can't|denied|undefined|unable to"
-    r"|timed? ?out|refused|does not exist|invalid",
+    r"|timed? ?out|refused|does not exist|invalid|are ignored|unused|unresolved|conflicts? with|aborted",
     re.IGNORECASE,
 )
 _NOISE: Final = re.compile(
-    r"npm warn|\s*[\u2500-\u257f]|% Total|Dload|\d+ +\d+[kM]? |Rebasing \(|\s*at \S+ \(|> ",
+    r"npm warn|\s*[\u2500-\u257f]|% Total|Dload|\d+ +[\d.]+[kMG]? |Rebasing \(|\s*at \S+ \(|> ",
     re.IGNORECASE,
 )
 _PYTHON: Final = re.compile(r"^Traceback \(most recent call last\)", re.MULTILINE)
@@ -57,6 +66,9 @@ def tests_said(
     failing = len(_GO_FAILED.findall(text))
     # `go test | tail` ends well whatever the tests did.
     ok = step.state == "ok" and not failing and not _BAD.search(text)
+    if ok and _PIPED.search(step.command) and not _GOOD.search(text):
+        # And `go test | grep` may have said nothing at all.
+        return None
     return ok, SuiteRun(0, failing) if failing else None
 
 
@@ -67,7 +79,8 @@ def telling_line(text: str) -> str:
     "NameError: name 'x' is not defined"
     """
     plain = _TAGS.sub("", _EXIT.sub("", _COLOURS.sub("", text)))
-    whole = [line.lstrip().rstrip(_RULES) for line in plain.replace("\r", "\n").split("\n")]
+    lines = plain.replace("\r", "\n").split("\n")
+    whole = [line.strip(_SPINS).lstrip().rstrip(_RULES) for line in lines]
     whole = [line for line in whole if not _ONLY_MARKS.fullmatch(line) and len(line) > _SHORTEST]
     lines = [line for line in whole if not _NOISE.match(line)] or whole
     if not lines:
@@ -75,6 +88,6 @@ def telling_line(text: str) -> str:
     if _PYTHON.search(plain):
         chosen = next((line for line in reversed(lines) if _STRONG.search(line)), lines[-1])
     else:
-        chosen = next((line for line in lines if _STRONG.search(line)), "")
-        chosen = chosen or next((line for line in lines if _WEAK.search(line)), lines[0])
+        ranked = (_STRONG.search, _MARKED.match, _WEAK.search)
+        chosen = next((line for says in ranked for line in lines if says(line)), lines[0])
     return chosen.removeprefix("E   ").strip()[:_LONGEST]

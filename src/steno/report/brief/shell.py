@@ -57,6 +57,18 @@ _WORDY: Final = frozenset(
     )
 )
 """Programs whose second word says what they do."""
+_DEEPER: Final = frozenset(
+    (*("compose", "exec", "issue", "pr", "release", "repo", "run", "run-script", "task", "x"),)
+)
+"""Second words that say nothing without the third."""
+_INTERPRETERS: Final = re.compile(
+    r"(?:python|ruby|perl|php|lua|node)[\d.]*|bash|sh|zsh|tsx|ts-node|Rscript|julia|java"
+)
+"""Programs that do what the file behind them says."""
+_TASKED: Final = frozenset(("just", "make", "mise", "nox", "rake", "task", "tox"))
+"""Programs that run what the project itself calls its tests."""
+_WIDE: Final = frozenset((".", "./...", "./", "--", "run", "test", "tests", "tests/"))
+"""Words behind a tester that leave nothing out."""
 _TESTERS: Final = frozenset(
     (
         *("ava", "bats", "ctest", "jasmine", "jest", "karma", "mocha", "nosetests", "nox", "pest"),
@@ -115,19 +127,38 @@ class Shell(msgspec.Struct, frozen=True):
         return not self.writes and all(_looks(part) for part in self.parts)
 
     @property
-    def gist(self) -> str:
-        """The program and what it does, of the part that matters: `go test`, `npm install`."""
-        part = next((each for each in self.parts if not _looks(each)), None)
-        if part is None:
-            part = self.parts[0] if self.parts else ()
-        return " ".join(_plain(part)[: 2 if part and part[0] in _WORDY else 1])
+    def gists(self) -> frozenset[str]:
+        """The programs and what they do, of the parts that matter: `go test`, `npm run build`."""
+        parts = [each for each in self.parts if not _looks(each)] or self.parts[:1]
+        return frozenset(" ".join(_plain(each)[: _telling(_plain(each))]) for each in parts)
+
+    @property
+    def picks(self) -> frozenset[str]:
+        """What its tests are narrowed down to: files, folders, names; nothing where all are run."""
+        part = next((each for each in self.parts if _is_test(each)), ())
+        words = _plain(part)
+        return frozenset(words[_telling(words) :]) - _WIDE
+
+    @property
+    def tests_all(self) -> bool:
+        """Whether it runs every test that the project has, by whatever it calls them."""
+        return not self.picks and any(_is_test(each) and each[0] in _TASKED for each in self.parts)
+
+
+def _telling(words: tuple[str, ...]) -> int:
+    """Return how many of the first words say what is done."""
+    if not words:
+        return 0
+    if words[0] in _WORDY:
+        return 3 if words[1:2] and words[1] in _DEEPER else 2
+    return 2 if _INTERPRETERS.fullmatch(words[0]) else 1
 
 
 def shell_of(command: str) -> Shell:
     """Return what a command runs.
 
-    >>> shell_of("cd web && CI=1 npx vitest run | tail -5").gist
-    'vitest'
+    >>> shell_of("cd web && CI=1 npx vitest run | tail -5").gists
+    frozenset({'vitest'})
     >>> shell_of("git -C lib log --oneline 2>/dev/null | head").only_looks
     True
     """

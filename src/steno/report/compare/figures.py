@@ -71,8 +71,8 @@ def _tests(found: Comparison, failing: Figure | None) -> Iterator[Row]:
         return
     yield Row(
         "Tests at the end",
-        "none run" if one is None else str(one),
-        "none run" if other is None else str(other),
+        "none seen" if one is None else str(one),
+        "none seen" if other is None else str(other),
         better=failing.better if failing is not None else "",
     )
 

@@ -9,8 +9,15 @@ from steno.report.compare.sides import Known
 from steno.report.compare.weigh import Alike, Comparison
 from steno.report.listing import Listed, costs_of
 from steno.report.prices import Prices
+from steno.report.usage.files import Share
+from steno.report.usage.totals import report_of
+from steno.report.usage.wanted import Wanted
+from steno.session.session import Session
+from steno.store.count import count_turns
+from steno.store.discover import agents_of
+from steno.store.found import Found
 
-__all__ = ["ALIKE", "asked_of", "known_of", "limits_of", "said_of", "shared_of"]
+__all__ = ["ALIKE", "asked_of", "known_alone", "known_of", "limits_of", "said_of", "shared_of"]
 
 ALIKE: Final[dict[Alike, str]] = {
     "fork": "one was made from the other",
@@ -36,6 +43,22 @@ def known_of(connection: sqlite3.Connection, listed: Listed, prices: Prices) -> 
         turns=listed.turns,
         calls=listed.calls,
         failed=listed.failed,
+    )
+
+
+def known_alone(session: Session, found: Found, prices: Prices) -> Known:
+    """Return what a session says of itself that stands in no index."""
+    paths = (found.path, *(each.path for each in agents_of(found)))
+    share = Share(list(enumerate(paths)))
+    share.read()
+    return Known(
+        title=session.title.text,
+        project=session.project,
+        branch=session.branch,
+        models=session.models,
+        figures=report_of(share.sums(Wanted(by="model")), "model", prices).totals,
+        turns=count_turns(found),
+        calls=sum(len(node.uses) for node in session.transcript.nodes),
     )
 
 

@@ -10,6 +10,7 @@ from steno.index.search.finder import open_finder
 from steno.index.search.language import parse
 from steno.index.state import SHIFT
 from steno.report import clock
+from steno.report.usage.wanted import Wanted
 from steno.store.archive.gone import gone_at
 from steno.store.discover import found_at
 from steno.store.found import Found
@@ -19,13 +20,15 @@ __all__ = ["files_of", "of_project", "with_words"]
 
 
 def of_project(project: str, roots: Sequence[str] | None) -> list[Found]:
-    """Return the sessions whose project's path has some words in it, newest first; `.` is here."""
-    here = os.getcwd() if project == "." else ""
-    wanted = project.casefold()
+    """Return the sessions whose project's path has some words in it, newest first.
+
+    `.` is the folder one is in, with what lies below it.
+    """
+    wanted = Wanted(project=project, here=os.getcwd() if project == "." else "")
     return [
         found
         for found, look in seen(newest_first(roots, archived=True))
-        if not look.hidden and (look.project == here if here else wanted in look.project.casefold())
+        if not look.hidden and wanted.has_project(look.project)
     ]
 
 

@@ -1,10 +1,7 @@
-r"""A session as Markdown: headings for turns, fences for what tools were told and printed.
+"""A session as Markdown: headings for turns, fences for what tools were told and printed.
 
-Words of a session stay words. HTML in them is escaped outside of code, and pictures from elsewhere
-are not loaded.
-
->>> calm("see <b>this</b>, ![x](http://far/) and `<i>`")
-'see \\<b>this\\</b>, !\\[x](http://far/) and `<i>`'
+Words of a session stay words: `calm` sees to it that no HTML in them acts, that pictures from elsewhere
+are not loaded, and that no fence of theirs swallows what comes behind.
 """
 
 import re
@@ -12,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steno.report import words
+from steno.report.export.calm import calm, fence_for
 from steno.report.export.levels import Level
 from steno.report.export.telling import Told, facts_of, shown_steps, told_steps
 from steno.safe.terminal import clean
@@ -19,14 +17,8 @@ from steno.session.session import Session
 from steno.session.story.steps import one_line
 from steno.session.story.turns import Turn
 
-__all__ = ["calm", "markdown"]
+__all__ = ["markdown"]
 
-_CODE: Final = re.compile(
-    r"(?P<code>^```.*?^```[ \t]*$|`[^`\n]+`)|(?P<tag><)(?=[A-Za-z/!?])|!(?=\[)",
-    re.DOTALL | re.MULTILINE,
-)
-_TICKS: Final = re.compile(r"`{3,}")
-_HEADING: Final = re.compile(r"^(#{1,4}) ", re.MULTILINE)
 _PLAIN: Final = re.compile(r"([\\`*_\[\]<>#])")
 
 
@@ -50,9 +42,8 @@ def _turn(session: Session, turn: Turn, level: Level) -> Iterator[str]:
         for told in told_steps(turn, session.transcript, level):
             yield _step(told)
     if level != "prompts" and turn.answer:
-        answer = calm(clean(turn.answer, newlines=True))
         # Below the headings of turns, so that those stay the outline.
-        yield "\n" + _HEADING.sub(r"##\1 ", answer) + "\n"
+        yield "\n" + calm(clean(turn.answer, newlines=True), deeper=2) + "\n"
 
 
 def _step(told: Told) -> str:
@@ -73,8 +64,7 @@ def _step(told: Told) -> str:
 def _fenced(text: str, pad: str) -> str:
     """Return a text in a fence that nothing in it can end."""
     shown = clean(text.strip("\n"), newlines=True)
-    ticks = max((len(found) for found in _TICKS.findall(shown)), default=2) + 1
-    fence = "`" * max(3, ticks)
+    fence = fence_for(shown)
     lines = "\n".join(f"{pad}{line}" for line in (f"{fence}text", *shown.split("\n"), fence))
     return f"\n{lines}\n\n"
 
@@ -82,17 +72,6 @@ def _fenced(text: str, pad: str) -> str:
 def _quoted(text: str) -> str:
     lines = calm(clean(text.strip("\n"), newlines=True)).split("\n")
     return "".join(f"> {line}\n" for line in lines) + "\n"
-
-
-def calm(text: str) -> str:
-    """Return Markdown in which no HTML acts and no picture is loaded."""
-    return _CODE.sub(_calmed, text)
-
-
-def _calmed(found: re.Match[str]) -> str:
-    if found["code"]:
-        return found["code"]
-    return r"\<" if found["tag"] else "!\\"
 
 
 def _inline(text: str) -> str:

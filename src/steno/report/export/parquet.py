@@ -26,10 +26,13 @@ TABLES: Final = {
     "tool_calls": ("message", 40),
     "file_edits": ("message", 40),
     "usage": ("file",),
+    "links": ("file",),
 }
 """Every table, with the column that says which file a row is of, and how many bits to drop of it."""
 _LEFT: Final = {"files": ("state", "mark", "root", "device", "inode")}
 """What only the index itself has a use for."""
+_TYPES: Final = {"INTEGER": "int64", "REAL": "float64"}
+"""What a column is, by how the index declares it; all else is text."""
 _MOST: Final = 500
 
 
@@ -77,6 +80,12 @@ def _value(value: Any, masker: Masker | None) -> Any:
     return masker.text(value)
 
 
+def _types(connection: Connection, name: str) -> dict[str, str]:
+    """Return what the columns of a table are, also where it has no rows to tell it by."""
+    rows = connection.execute(f"SELECT name, type FROM pragma_table_info('{name}')")
+    return {column: _TYPES.get(declared, "string") for column, declared in rows}
+
+
 def write_tables(connection: Connection, files: Sequence[int], job: Job) -> list[str]:
     """Write every table into a file of its own; return their paths.
 
@@ -89,7 +98,9 @@ def write_tables(connection: Connection, files: Sequence[int], job: Job) -> list
     written: list[str] = []
     for name, columns in tables(connection, files, job.masker):
         made = BytesIO()
-        parquet.write_table(arrow.table(columns), made, compression="zstd")
+        types = _types(connection, name)
+        schema = arrow.schema([(each, getattr(arrow, types[each])()) for each in columns])
+        parquet.write_table(arrow.table(columns, schema=schema), made, compression="zstd")
         path = os.path.join(job.out, f"{name}.parquet")
         put_file(path, [made.getvalue()], force=job.force)
         written.append(path)

@@ -40,7 +40,7 @@ def _turn(session: Session, turn: Turn, level: Level) -> Iterator[str]:
 def _step(told: Told) -> str:
     step = told.step
     pad = "  " * (told.depth + 1)
-    parts = (step.verb, clean(step.subject), clean(step.outcome))
+    parts = (clean(step.verb), clean(step.subject), clean(step.outcome))
     state = "" if step.state in ("ok", "open") else f"  ({step.state})"
     made = pad + "  ".join(part for part in parts if part) + state + "\n"
     for text in (told.asked, told.result):

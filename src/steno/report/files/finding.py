@@ -71,7 +71,11 @@ class Finder:
     """Finds the touches of one file. Use it in a `with`: it holds sessions open."""
 
     def __init__(
-        self, connection: sqlite3.Connection, path: str, opened: Opener | None = None
+        self,
+        connection: sqlite3.Connection,
+        path: str,
+        opened: Opener | None = None,
+        counts: Callable[[str], bool] | None = None,
     ) -> None:
         self.lost = 0
         """How many touches could not be read."""
@@ -80,6 +84,7 @@ class Finder:
         self._path = path
         self._name = path.replace("\\", "/").rpartition("/")[2]
         self._opened = opened
+        self._counts = counts
         self._sources: dict[int, FileSource | ArchiveSource | None] = {}
         self._abandoned: dict[int, tuple[frozenset[int], dict[int, int]]] = {}
         self._prompts: dict[tuple[int, int], str] = {}
@@ -106,7 +111,8 @@ class Finder:
         rows = self._connection.execute(_CALLS, (self._path, *TOOLS)).fetchall()
         copies: dict[str, list[tuple[Any, ...]]] = {}
         for row in rows:
-            self._owner(row[0] >> SHIFT)
+            if not self._takes(row[0] >> SHIFT):
+                continue
             copies.setdefault(row[3] or f"@{row[0]}.{row[1]}", []).append(row)
         for same in copies.values():
             # Forks and resumed sessions hold copies of it; the first that can be read counts.
@@ -152,6 +158,15 @@ class Finder:
             turn=numbers.get(offset, turn),
             abandoned=offset in away,
         )
+
+    def _takes(self, file: int) -> bool:
+        """Whether a session is of a project that counts."""
+        self._owner(file)
+        owner = self.owners.get(file)
+        if owner is None or self._counts is None or self._counts(owner.project):
+            return True
+        del self.owners[file]
+        return False
 
     def _owner(self, file: int) -> None:
         if file not in self.owners:

@@ -1,7 +1,7 @@
 """One file through all sessions, and what lies between two of its versions."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
@@ -27,13 +27,17 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 def history(
-    connection: sqlite3.Connection, path: str, opened: Opener | None = None
+    connection: sqlite3.Connection,
+    path: str,
+    opened: Opener | None = None,
+    counts: Callable[[str], bool] | None = None,
 ) -> History | None:
     """Return everything that is known of a file; None where no session touched it.
 
-    `opened` gives a session; without it nothing is known about abandoned branches.
+    `opened` gives a session; without it nothing is known about abandoned branches. `counts` says of
+    a project whether its sessions may be told; without it all are.
     """
-    with Finder(connection, path, opened) as finder:
+    with Finder(connection, path, opened, counts) as finder:
         versions = rebuild(finder.touches())
         owners = finder.owners
         told = tuple(

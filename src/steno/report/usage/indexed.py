@@ -89,7 +89,7 @@ def _from_days(connection: sqlite3.Connection, wanted: Wanted) -> Cells:
         values.append(day_of_slot(wanted.until // SLOT))
     by = wanted.by
     own = "project" if by == "project" else "''"
-    if wanted.project:
+    if not wanted.is_everywhere:
         where.append(_among("project", _projects(connection, wanted), values))
     rows = connection.execute(
         f"SELECT {own}, day, model, fast, band, {_DAY_SUMS} FROM days "
@@ -177,7 +177,7 @@ def _where(connection: sqlite3.Connection, wanted: Wanted, values: list[Any]) ->
     if wanted.until is not None:
         where.append("u.time < ?")
         values.append(wanted.until)
-    if wanted.project:
+    if not wanted.is_everywhere:
         where.append(_among("s.project", _projects(connection, wanted), values))
     if wanted.sessions is not None:
         where.append(_among("s.id", wanted.sessions, values))

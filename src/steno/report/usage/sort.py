@@ -90,7 +90,7 @@ def named(by: By, row: "Row", place: Belonging) -> tuple[str, ...]:
 def sorted_out(rows: "Iterable[Row]", wanted: Wanted, belongs: Belongs) -> Cells:
     """Sum up the responses that are wanted."""
     heaps: defaultdict[Cell, list[Row]] = defaultdict(list)
-    by, always, everywhere = wanted.by, not wanted.is_bounded, not wanted.project
+    by, always, everywhere = wanted.by, not wanted.is_bounded, wanted.is_everywhere
     namer = _NAMERS.get(by)
     placeless = everywhere and by in _PLACELESS
     place, minutes = _NOWHERE, dict[str, tuple[int | None, str]]()

@@ -21,6 +21,8 @@ class Wanted(msgspec.Struct, frozen=True):
     until: int | None = None
     """The first moment that no longer counts."""
     project: str = ""
+    limit: str = ""
+    """As `project`: nothing else counts, whatever else is asked for."""
     here: str = ""
     """The folder that `.` stands for."""
     sessions: tuple[str, ...] | None = None
@@ -44,9 +46,15 @@ class Wanted(msgspec.Struct, frozen=True):
             self.until is None or moment < self.until
         )
 
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether all projects count."""
+        return not (self.project or self.limit)
+
     def has_project(self, project: str) -> bool:
         """Whether a project counts."""
-        return fits(project, self.project, self.here) if self.project else True
+        named = (each for each in (self.project, self.limit) if each)
+        return all(fits(project, each, self.here) for each in named)
 
 
 def fits(project: str, wanted: str, here: str) -> bool:

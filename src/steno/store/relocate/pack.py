@@ -28,6 +28,7 @@ from steno.store.relocate.manifest import (
     member,
     travels,
 )
+from steno.store.relocate.plan import refuse_root
 from steno.store.relocate.rewrite import pieces, sum_of
 from steno.store.relocate.values import Sum
 from steno.store.replace import keep_new
@@ -54,10 +55,12 @@ def pack(
     """Write the sessions of a project into one new file; nothing else is changed.
 
     Raises:
+        BadRequest: it is a whole disk.
         NotFound: there is nothing of such a project.
         Busy: a session changed while it was read.
         Unwritable: the file is there already, or cannot be written.
     """
+    refuse_root(project)
     config = os.path.realpath(config)
     root, have = _have(project, config)
     sources = {_below(move.source, config): move.source for move in have.moves}

@@ -17,7 +17,16 @@ from steno.store.relocate.belongs import belongings, is_inside
 from steno.store.relocate.rewrite import measure, sum_of
 from steno.store.relocate.values import Move, Plan, Step
 
-__all__ = ["Done", "checked", "plan_move", "refuse_if_live", "shared_files", "steps_of", "turned"]
+__all__ = [
+    "Done",
+    "checked",
+    "plan_move",
+    "refuse_if_live",
+    "refuse_root",
+    "shared_files",
+    "steps_of",
+    "turned",
+]
 
 Done = Callable[[int], None]
 _HISTORY: Final = "history.jsonl"
@@ -28,10 +37,13 @@ def plan_move(old: str, new: str, config: str, *, done: Done | None = None) -> P
     """Return what it takes to have the sessions of the project at `old` follow it to `new`.
 
     Raises:
-        BadRequest: both are the same folder, or sessions of the same id lie at both.
+        BadRequest: both are the same folder, one is a whole disk, or sessions of the same id lie at
+            both.
         NotFound: there is nothing of such a project.
         Busy: a client is at work in it.
     """
+    for folder in (old, new):
+        refuse_root(folder)
     given, config = os.path.abspath(config), os.path.realpath(config)
     old, found = _found(old, os.path.realpath(new), config)
     new = os.path.realpath(new)
@@ -57,6 +69,17 @@ def plan_move(old: str, new: str, config: str, *, done: Done | None = None) -> P
         )
     refuse_if_live(plan)
     return plan
+
+
+def refuse_root(folder: str) -> None:
+    """Refuse what everything else lies in: no path would say which project it is of.
+
+    Raises:
+        BadRequest: it is the root of a disk.
+    """
+    whole = os.path.realpath(folder)
+    if os.path.dirname(whole) == whole:
+        raise BadRequest(f"{folder} is no folder of a project")
 
 
 def _found(given: str, new: str, config: str) -> tuple[str, Any]:

@@ -30,7 +30,7 @@ from steno.store.relocate.manifest import (
     member,
     read_manifest,
 )
-from steno.store.relocate.plan import checked, refuse_if_live, steps_of, turned
+from steno.store.relocate.plan import checked, refuse_if_live, refuse_root, steps_of, turned
 from steno.store.relocate.receipt import MOVES, moves_lock
 from steno.store.relocate.rewrite import mark_of, rewritten
 from steno.store.relocate.values import Move, Plan, Step
@@ -61,6 +61,7 @@ def plan_unpack(
         Unreadable: it cannot be read.
         Unwritable: there is no room for it.
     """
+    refuse_root(new)
     config = os.path.realpath(config)
     new = os.path.realpath(new)
     staged = os.path.join(folder, STAGED)
