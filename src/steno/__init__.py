@@ -37,6 +37,7 @@ A map of the house, from the ground up; imports go down only:
     history   all of it for an agent that asks: quoted, in pages
     web       the explorer: a page in a browser over all of it
     console   a chat in a terminal: the face of the agent
+    acp       the same for editors, over the Agent Client Protocol
     cli       the `steno` command
 
 Names are imported when they are first used, so `import steno` costs next to nothing. What they

@@ -4,6 +4,8 @@ import json
 import signal
 from collections.abc import Callable
 
+import pytest
+from tests.console.moments import killed
 from tests.console.terminal import DOWN, ENTER, ESC, UP, Terminal
 
 from steno.model.server.minds import Gate, Reply, Said, text, thinking, tool
@@ -129,31 +131,19 @@ def test_text_of_model_and_tools_never_acts_on_the_terminal(terminal: Make) -> N
     assert b"\xc2\x9b" not in sent
 
 
-def test_a_session_goes_on_where_it_was_killed(terminal: Make) -> None:
-    gate = Gate()
-    script = Script().on("first", "Noted.")
-    script.on("second", [text("I begin."), tool("Glob", pattern="*")]).then(
-        Reply(content=(streamed("Half of", gate, " it."),))
-    )
-    script.on("third", "All is there.")
-    console = terminal(script)
-    console.open()
-    console.say("first thing")
-    console.told("Noted.")
-    console.idle()
-    console.say("second thing")
-    console.sees("Half of")
-    console.kill(signal.SIGKILL)
-    gate.open()
+@pytest.mark.parametrize("moment", ["answering", "running", "asking"])
+def test_a_session_goes_on_where_it_was_killed(terminal: Make, moment: str) -> None:
+    console = killed(terminal, moment)
     console.open("-c")
-    console.told("first thing", "Noted.", "second thing", "I begin.")
+    console.told("first thing", "Noted.", "second thing")
     console.say("third thing")
     console.told("All is there.")
     console.idle()
     said = json.dumps(console.server.requests[-1].body["messages"])
     assert "first thing" in said
     assert "second thing" in said
-    assert "tool_result" in said
+    assert said.count('"tool_use"') == said.count('"tool_result"') > 0
+    assert not (console.project / "never").exists()
     console.proves()
 
 

@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "archive": ("steno.cli.archive", "Keep sessions for good: compressed, byte for byte."),
     "relocate": ("steno.cli.relocate", "Have sessions follow a project that was moved."),
     "mcp": ("steno.cli.mcp", "Give agents your history: an MCP server that only reads."),
+    "acp": ("steno.cli.acp", "Let an editor drive the agent, over the Agent Client Protocol."),
     "demo": ("steno.cli.demo", "Write a few made-up sessions to try things on."),
     "drift": ("steno.cli.drift", "Say what files contain that the catalogue does not know."),
 }

@@ -1,6 +1,5 @@
 """What tools ask the user: to agree to a plan, to choose between answers; and whether to trust."""
 
-import os
 from typing import TYPE_CHECKING, Any, Final
 
 from steno.console.dialog import Choice, Dialog
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from steno.console.prompt import Prompt
     from steno.console.stream import Stream
 
-__all__ = ["Asking", "ask_trust", "own_files"]
+__all__ = ["Asking", "ask_trust"]
 
 _PLAN: Final = (
     Choice("y", "yes, and edit freely", "acceptEdits"),
@@ -21,20 +20,6 @@ _PLAN: Final = (
     Choice("n", "no, keep planning", "no"),
 )
 _ENTER: Final = (Choice("y", "yes, plan first", "yes"), Choice("n", "no, go ahead", "no"))
-_OWN: Final = (
-    "CLAUDE.md",
-    "CLAUDE.local.md",
-    "AGENTS.md",
-    ".mcp.json",
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    ".claude/CLAUDE.md",
-    ".claude/commands",
-    ".claude/agents",
-    ".claude/skills",
-    ".claude/rules",
-)
-"""What of a project has an effect once its folder is trusted."""
 
 
 class Asking:
@@ -132,11 +117,6 @@ class Asking:
         if reply.value == "words":
             return reply.words
         return list(reply.values) if many else reply.value
-
-
-def own_files(folder: str) -> list[str]:
-    """Return what of a folder would have an effect if it was trusted."""
-    return [name for name in _OWN if os.path.exists(os.path.join(folder, name))]
 
 
 async def ask_trust(prompt: "Prompt", folder: str, found: list[str]) -> bool:

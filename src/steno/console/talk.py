@@ -134,8 +134,8 @@ class Talk:
         await asyncio.to_thread(lambda: list(markdown_lines("```python\npass\n```", 40)))
 
     async def _trust(self) -> None:
-        from steno.console.asking import ask_trust, own_files
-        from steno.guard.trust import trust
+        from steno.console.asking import ask_trust
+        from steno.guard.trust import own_files, trust
 
         options = self.ready.options
         found = own_files(options.cwd)

@@ -25,11 +25,26 @@ __all__ = [
     "effect_of",
     "forget",
     "is_trusted",
+    "own_files",
     "trust",
     "trusted_folders",
 ]
 
 _FILE: Final = "trust.json"
+_OWN: Final = (
+    "CLAUDE.md",
+    "CLAUDE.local.md",
+    "AGENTS.md",
+    ".mcp.json",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".claude/CLAUDE.md",
+    ".claude/commands",
+    ".claude/agents",
+    ".claude/skills",
+    ".claude/rules",
+)
+"""What of a project has an effect once its folder is trusted."""
 Source: TypeAlias = Literal["managed", "flags", "user", "project", "local"]
 FROM_PROJECT: Final[frozenset[Source]] = frozenset({"project", "local"})
 """The sources that whoever wrote the project has a say in."""
@@ -85,6 +100,11 @@ def trusted_folders() -> tuple[str, ...]:
     if not isinstance(folders, dict):
         return ()
     return tuple(name for name in cast("dict[str, object]", folders) if os.path.isabs(name))
+
+
+def own_files(folder: str) -> list[str]:
+    """Return what of a folder would have an effect if it was trusted."""
+    return [name for name in _OWN if os.path.exists(os.path.join(folder, name))]
 
 
 def is_trusted(folder: str) -> bool:
