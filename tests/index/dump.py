@@ -64,6 +64,8 @@ def _placed(
                 values[column] &= (1 << SHIFT) - 1
         if owned:
             values[0] = files[file]
+        if table == "sessions":
+            values[-1] = files.get(values[-1], "")
         found.append((files[file], *values))
     return found
 

@@ -19,6 +19,7 @@ from steno.report.compare.path import below
 from steno.report.compare.suites import SuiteRun, suite_run
 from steno.report.compare.weigh import doing
 from steno.session.session import Session
+from steno.session.story.figures import Figures
 from steno.session.transcript import load
 from steno.store.discover import found_at
 from steno.store.library import open_found
@@ -200,7 +201,7 @@ def test_of_a_huge_session_the_beginning_is_told_and_the_rest_counted() -> None:
 
 
 def test_a_huge_session_is_counted_by_the_index_and_stands_as_its_end_says() -> None:
-    known = Known(project=CWD, turns=77, calls=500, failed=9)
+    known = Known(project=CWD, counted=Figures(turns=77, steps=500, failed=9))
     some = side_of(_opened(first_try()), known, nodes=12)
     assert (some.turns, some.steps, some.failed) == (77, 500, 9)
     assert some.standing == _side(first_try()).standing == "finished"

@@ -190,12 +190,12 @@ def test_a_project_that_is_not_there_is_said_so(demo: Explorer) -> None:
 def test_what_a_session_cost_is_what_the_usage_report_says(demo: Explorer) -> None:
     with demo.house.index() as index:
         rows = list_sessions(index.connection, Choice(), limit=100).rows
-        costs = costs_of(index.connection, [row.id for row in rows], demo.house.prices)
+        costs = costs_of(index.connection, [row.file for row in rows], demo.house.prices)
         cells = count_index(index.connection, Wanted(by="session"), demo.house.prices)
         report = report_of(cells, "session", demo.house.prices)
     said = {line.names[0]: line.figures.exact for line in report.lines}
-    assert {name: figures.exact for name, figures in costs.items()} == {
-        row.id: said[row.id] for row in rows if row.id in said
+    assert {file: figures.exact for file, figures in costs.items()} == {
+        row.file: said[row.id] for row in rows if row.id in said
     }
 
 

@@ -14,7 +14,7 @@ from steno.errors import Unreadable
 from steno.report import clock, words
 from steno.safe.terminal import ColourMode, Line, one_line
 from steno.store.archive.opened import Archived
-from steno.store.count import count_turns
+from steno.store.count import count_agents, count_turns
 from steno.store.discover import Discovery, Found, Problem
 from steno.store.glance import Glance
 from steno.store.library import newest_first, roots_of, seen
@@ -203,7 +203,7 @@ def _json(listing: _Listing) -> list[dict[str, Any]]:
             "version": row.look.version,
             "entrypoint": row.look.entrypoint,
             "turns": row.turns,
-            "agents": len(discoveries.agents(row.found)),
+            "agents": count_agents(row.found, discoveries.agents(row.found)),
             "size": row.found.size,
             "started": clock.iso(row.look.started),
             "ended": clock.iso(row.look.ended),

@@ -13,6 +13,7 @@ from steno.safe.terminal import Bit, Line, cut, one_line, width
 from steno.session.session import Session
 from steno.session.story.branches import Branch
 from steno.session.story.compactions import Compaction
+from steno.session.story.figures import worked
 from steno.session.story.steps import Step
 from steno.session.story.threads import Thread
 from steno.session.story.turns import Turn
@@ -127,7 +128,7 @@ class Story:
             yield [("sub-agent ", "dim"), (thread.agent_id, "bold magenta"), "  ", said]
         if branch is not None:
             yield [(f"abandoned branch {branch} of {len(self._session.branches)}", "yellow")]
-        took = sum(turn.duration or 0 for turn in turns)
+        took = worked(turns) / 1000
         parts = (
             words.project_name(look.project),
             look.branch,

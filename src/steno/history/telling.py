@@ -10,6 +10,7 @@ from steno.history.quoted import masked, passage, path, word
 from steno.index.lines import line_of
 from steno.index.words import parts_of
 from steno.report import clock, words
+from steno.session.story.figures import steps_in
 from steno.session.story.steps import Step
 from steno.session.story.turns import Turn
 
@@ -79,7 +80,7 @@ def _newest(asked: Show, library: Library) -> Iterator[str]:
 
 def _line(turn: Turn) -> str:
     prompt = turn.prompt.text if turn.prompt else ""
-    parts = [words.count(len(turn.steps), "step")]
+    parts = [words.count(steps_in(turn.steps), "step")]
     changed = {touch.path for touch in turn.files if touch.changes}
     if changed:
         parts.append(f"{words.count(len(changed), 'file')} changed")

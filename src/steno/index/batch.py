@@ -10,6 +10,7 @@ import msgspec
 from steno.errors import Unreadable
 from steno.index.database import transaction
 from steno.index.interrupts import Interrupts
+from steno.index.owners import find_owners, names_of
 from steno.index.scan import Plan, Task, make_mark
 from steno.index.state import State, decode_state
 from steno.index.sums import days_of, lend_titles, recount, sum_days
@@ -118,6 +119,7 @@ class Batch:
 
     def _sum_up(self) -> None:
         tables, connection = self._tables, self._connection
+        find_owners(connection, names_of(connection, self._files))
         recount(connection, tables.keys)
         sum_days(connection, tables.days | days_of(connection, tables.keys))
         lend_titles(connection, {*self._files, *self._take_titles_back()})
@@ -152,9 +154,11 @@ def take_out(connection: sqlite3.Connection, folder: str, files: list[int]) -> N
     try:
         with transaction(connection):
             tables = Tables(connection, texts, 0)
+            names = names_of(connection, files)
             for file in files:
                 tables.forget(file)
                 connection.execute("DELETE FROM files WHERE id = ?", (file,))
+            find_owners(connection, names)
             recount(connection, tables.keys)
             sum_days(connection, tables.days | days_of(connection, tables.keys))
             texts.commit()

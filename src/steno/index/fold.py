@@ -13,7 +13,9 @@ from steno.index.moments import millis
 from steno.index.state import SHIFT, Call, Doc, Harvest, Row, State, Turn
 from steno.index.tally import Tally, key_of
 from steno.index.words import Part, parts_of
+from steno.session.story.outcomes import outcome_of
 from steno.session.story.prompts import BY_PEOPLE, STARTS, origin_of, tagged, words_of
+from steno.session.story.usage import SYNTHETIC
 
 __all__ = ["Fold"]
 
@@ -60,10 +62,11 @@ class Fold:
         time = millis(line.timestamp)
         kind = line.type or ""
         speaks = kind in _ROLES
+        goes_on = state.course.follow(line, odd=record is not None)
         if kind == "user" and not _results_in(line):
             if record is None:
                 record = Record(raw, offset, b"", decode_envelope(raw))
-            self._prompt(line, record, message, time)
+            self._prompt(line, record, message, time, goes_on=goes_on)
         if line.uuid is not None:
             self._place(line, time)
         parts = parts_of(line, raw)
@@ -73,9 +76,11 @@ class Fold:
         if parts:
             self._index(parts, line, message, time)
         if speaks:
-            self._speak(line, message, time)
+            self._speak(line, message, time, raw, goes_on=goes_on)
         else:
             self._note(line, kind, message)
+        if goes_on and kind != "user":
+            self._go_on(line, kind, raw, time)
 
     def _place(self, line: Line, time: int | None) -> None:
         """Keep what a record of the graph says about the session."""
@@ -114,17 +119,18 @@ class Fold:
 
     # Turns
 
-    def _prompt(self, line: Line, record: Record, message: int, time: int | None) -> None:
+    def _prompt(
+        self, line: Line, record: Record, message: int, time: int | None, *, goes_on: bool
+    ) -> None:
         """Begin a turn, if that is what a user record does."""
         state, before = self._state, self._state.turn
         aside = bool(line.is_sidechain)
         origin = origin_of(record, agent=aside)
+        if goes_on:
+            state.course.said(origin, time)
         if (origin not in STARTS and origin != "summary") or (aside and state.main):
             return
         faint = origin in _FAINT
-        if not aside and line.parent_uuid is not None and state.last_said:
-            follows = line.parent_uuid in (state.last_uuid, state.last_said)
-            state.rewound = state.rewound or not follows
         number = before.number if before.faint else before.number + 1
         state.turn = Turn(number, message, time, time, faint=faint)
         if origin in BY_PEOPLE or origin in ("agent", "fork"):
@@ -133,12 +139,13 @@ class Fold:
             if not state.first_prompt and not tagged(words):
                 state.first_prompt = " ".join(words[: 4 * _TITLE].split())[:_TITLE]
 
-    def _speak(self, line: Line, message: int, time: int | None) -> None:
+    def _speak(
+        self, line: Line, message: int, time: int | None, raw: bytes, *, goes_on: bool
+    ) -> None:
         """Count a message, and follow its calls and results."""
         state, turn, body = self._state, self._state.turn, line.message
         if not line.is_sidechain:
             state.main = True
-            state.last_said = line.uuid or ""
         state.messages += 1
         turn.messages += 1
         turn.ended = turn.ended if time is None else time
@@ -147,18 +154,29 @@ class Fold:
             return
         if line.type == "assistant":
             if body.model and not line.is_api_error_message:
-                state.model = body.model
                 turn.faint = False
+            if body.model and body.model != SYNTHETIC and not (line.is_sidechain and state.main):
+                state.model = body.model
             agent = (line.agent_id or state.agent) if line.is_sidechain else ""
             self._tally.take(line, message, turn.number, time, line.git_branch or "", agent)
         if body.content.__class__ is list:
-            for place, block in enumerate(cast("list[Block]", body.content)):
-                if block.type == "tool_use":
-                    self._call(line, block, message, place, time)
-                elif block.type == "tool_result":
-                    self._answer(line, block, message, time)
+            results = self._blocks(line, cast("list[Block]", body.content), message, time)
+            if results and goes_on:
+                self._came(raw, results, time)
         if line.forked_from is not None and line.forked_from.session_id:
             self._link(message, "fork", line.forked_from.session_id)
+
+    def _blocks(
+        self, line: Line, blocks: list[Block], message: int, time: int | None
+    ) -> list[tuple[str, bool]]:
+        """Follow the calls and results of a message; return the results."""
+        results: list[tuple[str, bool]] = []
+        for place, block in enumerate(blocks):
+            if block.type == "tool_use":
+                self._call(line, block, message, place, time)
+            elif block.type == "tool_result":
+                results.append(self._answer(line, block, message, time))
+        return results
 
     def _call(self, line: Line, block: Block, message: int, place: int, time: int | None) -> None:
         turn, call, name = self._state.turn, block.id or "", block.name or ""
@@ -190,7 +208,8 @@ class Fold:
             oldest = waiting or self._here
             del oldest[next(iter(oldest))]
 
-    def _answer(self, line: Line, block: Block, message: int, time: int | None) -> None:
+    def _answer(self, line: Line, block: Block, message: int, time: int | None) -> tuple[str, bool]:
+        """Take in the result of a call; return the call, if it was waited for, and how it went."""
         call, failed = block.tool_use_id or "", bool(block.is_error)
         tool = self._tool(call)
         here = self._here.pop(call, None)
@@ -201,11 +220,10 @@ class Fold:
         else:
             before = self._state.open.pop(call, None)
             if before is None:
-                return
+                return "", failed
             self._answers.append((message, time, int(failed), before.message, before.place))
             kind, at = before.kind, (before.message, before.place)
         if failed:
-            self._state.failed += 1
             self._state.turn.failed += 1
         elif tool in _EDITING and _results_in(line) == 1:
             sizes = lines_in_patch(line.tool_use_result)
@@ -213,6 +231,40 @@ class Fold:
                 self._resize(at, sizes)
         if tool in _SPAWNING and (agent := _agent_in(line)):
             self._link(message, "agent", agent, kind)
+        return call, failed
+
+    # The conversation
+
+    def _came(self, raw: bytes, results: list[tuple[str, bool]], time: int | None) -> None:
+        """Count the results of calls that failed, and were not refused."""
+        record = None
+        number = 0
+        for call, failed in results:
+            if failed and call:
+                record = record or Record(raw, 0, b"", decode_envelope(raw))
+                blocks = (each for each in record.tool_results if each.tool_use_id == call)
+                number += any(outcome_of("", each, record).state == "failed" for each in blocks)
+        known = all(call for call, _ in results)
+        self._state.course.came(time, known=known, failed=number)
+
+    def _go_on(self, line: Line, kind: str, raw: bytes, time: int | None) -> None:
+        """Count what the model says, and what the client notes."""
+        course = self._state.course
+        if kind == "assistant":
+            course.answered(line, time)
+        elif kind == "progress":
+            if b"hook_progress" in raw:
+                course.noted()
+        elif kind != "system":
+            course.noted()
+        elif line.subtype == "compact_boundary":
+            course.seam()
+        elif line.subtype == "api_error":
+            course.erred(time, retried=True)
+        elif line.subtype == "turn_duration":
+            course.measured(line.duration_ms)
+        else:
+            course.noted()
 
     def _resize(self, at: tuple[int, int], sizes: tuple[int, int]) -> None:
         """Take the lines of a change from what became of it: the call knows only what it asked for."""

@@ -60,7 +60,23 @@ def harvest(
             fold.done = piece.offset + piece.length
         if fold.done - start >= limit:
             break
-    return fold.result(source.size)
+    found = fold.result(source.size)
+    if not found.more or found.done == found.start:
+        _tell(source, found.state)
+    return found
+
+
+def _tell(source: Source, state: State) -> None:
+    """Count a session that is not plain by telling all of it."""
+    course = state.course
+    if course.loose and state.main:
+        from steno.session.session import Session
+        from steno.session.story.figures import figures_of
+        from steno.session.transcript import load
+
+        session = Session(load(source))
+        leaf = session.leaf
+        course.tell(figures_of(session), leaf.uuid or "" if leaf is not None else "")
 
 
 def _take_lines(fold: Fold, stretch: Stretch, lines: list[Line]) -> None:

@@ -75,6 +75,7 @@ class Line(msgspec.Struct, rename="camel", gc=False):
     subtype: str | None = None
     uuid: str | None = None
     parent_uuid: str | None = None
+    logical_parent_uuid: str | None = None
     session_id: str | None = None
     timestamp: str | int | float | None = None
     agent_id: str | None = None
@@ -91,6 +92,7 @@ class Line(msgspec.Struct, rename="camel", gc=False):
     last_prompt: str | None = None
     summary: str | None = None
     leaf_uuid: str | None = None
+    duration_ms: float | None = None
     pr_url: str | None = None
     forked_from: _Fork | None = None
     message: Body | None = None

@@ -4,6 +4,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from steno.index.course import Course
+
 __all__ = [
     "RULES",
     "SHIFT",
@@ -17,7 +19,7 @@ __all__ = [
     "encode_state",
 ]
 
-RULES: Final = "2"
+RULES: Final = "3"
 """Which rules files are read by. Whoever changes what is kept of a record, or which words of it are
 searched, counts on: then everything is read again."""
 SHIFT: Final = 40
@@ -66,14 +68,11 @@ class State(msgspec.Struct):
     ended: int | None = None
     messages: int = 0
     calls: int = 0
-    failed: int = 0
     prompted: bool = False
-    rewound: bool = False
     main: bool = False
     """Whether anything in it was not said by a sub-agent."""
     last_uuid: str = ""
-    last_said: str = ""
-    """The last message of the main conversation."""
+    course: Course = msgspec.field(default_factory=Course)
     turn: Turn = msgspec.field(default_factory=Turn)
     open: dict[str, Call] = {}
 

@@ -11,6 +11,7 @@ from steno.index.scan import Task, path_to
 from steno.index.state import SHIFT, Doc, Harvest, State, encode_state
 from steno.index.sums import LOCAL_DAY
 from steno.index.texts import FAILED, SPLIT, Texts
+from steno.session.story.threads import WARMUP
 
 __all__ = ["Tables"]
 
@@ -144,7 +145,7 @@ class Tables:
                 task.file,
             ),
         )
-        self._connection.execute(_insert("sessions", 18, verb="INSERT OR REPLACE"), row)
+        self._connection.execute(_insert("sessions", 23, verb="INSERT OR REPLACE"), row)
 
     # Words
 
@@ -188,6 +189,8 @@ class Tables:
 def _session_row(file: int, place: Place, state: State, title: str) -> tuple[Any, ...]:
     is_agent = place.role == "agent"
     named = bool(state.custom or state.ai)
+    figures = state.course.figures()
+    agents = int(state.first_prompt != WARMUP) if is_agent else figures.agents
     return (
         file,
         place.session_id or state.session,
@@ -197,14 +200,19 @@ def _session_row(file: int, place: Place, state: State, title: str) -> tuple[Any
         title,
         int(named),
         state.version,
-        state.model,
+        figures.model or state.model,
         state.started,
         state.ended,
-        state.turn.number,
+        figures.turns,
         state.messages,
         state.calls,
-        state.failed,
+        figures.failed,
         int(is_agent or not state.main or not state.prompted),
-        int(state.rewound),
+        figures.branches,
         state.last_uuid,
+        figures.steps,
+        figures.worked,
+        figures.compactions,
+        agents,
+        file,
     )

@@ -44,6 +44,8 @@ class Named(msgspec.Struct, frozen=True):
     id: str
     name: str
     """As few letters of its id as will do."""
+    path: str
+    """Its file, or that of its sub-agent."""
     about: str
 
 
@@ -221,7 +223,7 @@ class Cases:
 
     def _some(self, pairs: list[tuple[Found, str]]) -> tuple[tuple[Named, ...], int]:
         some = [
-            Named(found.place.session_id, self._names.short(found.path), about)
+            Named(found.place.session_id, self._names.short(found.path), found.path, about)
             for found, about in pairs[:_NAMED]
         ]
         return tuple(some), len(pairs) - len(some)

@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from steno.report.keys import SHARED, key_of
+
 __all__ = ["Target", "files_like", "projects_like", "sessions_like", "titles_of"]
 
 _MOST: Final = 8
@@ -15,11 +17,10 @@ _LIKE: Final = "{} LIKE ? ESCAPE '\\'"
 
 
 class Target(msgspec.Struct, frozen=True):
-    """A session, by its file's number too where several have its id."""
+    """A session, and what an address calls it."""
 
     id: str
-    file: int
-    shared: bool
+    key: str
     title: str
     project: str
     ended: int | None
@@ -29,13 +30,12 @@ def sessions_like(connection: sqlite3.Connection, text: str, limit: int) -> list
     """Return sessions whose title, project or branch has all the words, or whose id begins so."""
     tests, values = _all_words(text, ("title", "project", "branch"))
     rows = connection.execute(
-        "SELECT id, file, (SELECT count(*) > 1 FROM sessions o WHERE o.id = s.id AND o.agent = ''), "
-        "title, project, ended FROM sessions s WHERE agent = '' AND NOT hidden AND "
+        f"SELECT id, file, {SHARED}, title, project, ended FROM sessions s WHERE agent = '' AND NOT hidden AND "
         f"({tests} OR {_LIKE.format('id')}) ORDER BY ended IS NULL, ended DESC LIMIT ?",
         (*values, f"{_id(text)}%", limit),
     )
     return [
-        Target(name, file, bool(shared), title, project, ended)
+        Target(name, key_of(name, file, shared=bool(shared)), title, project, ended)
         for name, file, shared, title, project, ended in rows
     ]
 

@@ -8,10 +8,12 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from steno.index.state import SHIFT
+from steno.report.keys import SHARED, key_of
 from steno.report.prices import Prices
-from steno.report.usage.indexed import count_index
-from steno.report.usage.totals import Figures, summed
-from steno.report.usage.wanted import Wanted
+from steno.report.usage.indexed import count_files
+from steno.report.usage.totals import Figures as Spent
+from steno.report.usage.totals import summed
+from steno.session.story.figures import Figures
 
 __all__ = [
     "HAS",
@@ -44,9 +46,9 @@ Size: TypeAlias = Literal["small", "medium", "large", "huge"]
 Sort: TypeAlias = Literal["newest", "oldest", "longest", "turns", "largest"]
 HAS: Final[dict[Has, str]] = {
     "failed": "s.failed > 0",
-    "agents": "s.id IN (SELECT id FROM sessions WHERE agent != '')",
-    "compacted": "s.file IN (SELECT file FROM links WHERE kind = 'compacted')",
-    "abandoned": "s.rewound",
+    "agents": "s.file IN (SELECT owner FROM sessions WHERE agents > 0)",
+    "compacted": "s.compactions > 0",
+    "abandoned": "s.rewound > 0",
     "archived": "f.gone IS NOT NULL",
     "pr": "s.file IN (SELECT file FROM links WHERE kind = 'pr')",
 }
@@ -62,7 +64,7 @@ SIZES: Final[dict[Size, tuple[int, int | None]]] = {
 SORTS: Final[dict[Sort, str]] = {
     "newest": "coalesce(s.ended, 0)",
     "oldest": "-coalesce(s.ended, 0)",
-    "longest": "coalesce(s.ended - s.started, 0)",
+    "longest": "s.worked",
     "turns": "s.turns",
     "largest": "f.size",
 }
@@ -71,11 +73,11 @@ _AMONG: Final = "(SELECT value FROM json_each(?))"
 _LARGEST: Final = (1 << 63) - 1
 _FROM: Final = "FROM sessions s JOIN files f ON f.id = s.file"
 _SHOWN: Final = "s.agent = '' AND NOT s.hidden"
-_AGENTS: Final = "(SELECT count(*) FROM sessions a WHERE a.id = s.id AND a.agent != '')"
-_SEAMS: Final = "(SELECT count(*) FROM links l WHERE l.file = s.file AND l.kind = 'compacted')"
+_AGENTS: Final = "(SELECT total(a.agents) FROM sessions a WHERE a.owner = s.file)"
 _COLUMNS: Final = (
-    "s.file, s.id, s.title, s.project, s.branch, s.model, s.started, s.ended, s.turns, "
-    f"s.calls, s.failed, s.rewound, f.path, f.size, f.mtime, f.gone, {_AGENTS}, {_SEAMS}"
+    "s.file, s.id, s.title, s.project, s.branch, s.model, s.started, s.ended, s.turns, s.steps, "
+    f"s.failed, s.worked, {_AGENTS}, s.compactions, s.rewound, f.path, f.size, f.mtime, f.gone, "
+    f"{SHARED}"
 )
 _SLICES: Final = 28
 _NANO: Final = 1_000_000
@@ -113,17 +115,14 @@ class Listed(msgspec.Struct, frozen=True):
     model: str
     started: int | None
     ended: int | None
-    turns: int
-    calls: int
-    failed: int
-    rewound: bool
+    figures: Figures
     path: str
     size: int
     written: int
     """When its file was."""
     gone: bool
-    agents: int
-    compactions: int
+    key: str
+    """What an address calls it."""
     rank: int
     """Where it stands in the order; together with `file` it tells where to go on."""
 
@@ -183,8 +182,9 @@ def list_sessions(
 
 
 def _listed(row: tuple[Any, ...]) -> Listed:
-    file, name, title, project, branch, model, started, ended, turns, calls, failed, *rest = row
-    rewound, path, size, mtime, gone, agents, compactions, rank = rest
+    file, name, title, project, branch, model, started, ended, *counts = row[:15]
+    path, size, mtime, gone, shared, rank = row[15:]
+    turns, steps, failed, worked, agents, compactions, branches = map(int, counts)
     return Listed(
         file=file,
         id=name,
@@ -194,16 +194,21 @@ def _listed(row: tuple[Any, ...]) -> Listed:
         model=model,
         started=started,
         ended=ended,
-        turns=turns,
-        calls=calls,
-        failed=failed,
-        rewound=bool(rewound),
+        figures=Figures(
+            turns=turns,
+            steps=steps,
+            failed=failed,
+            worked=worked,
+            agents=agents,
+            compactions=compactions,
+            branches=branches,
+            model=model,
+        ),
         path=os.fsdecode(path),
         size=size,
         written=mtime // _NANO,
         gone=gone is not None,
-        agents=agents,
-        compactions=compactions,
+        key=key_of(name, file, shared=bool(shared)),
         rank=rank,
     )
 
@@ -306,15 +311,15 @@ def counts_of(
 
 
 def costs_of(
-    connection: sqlite3.Connection, sessions: Sequence[str], prices: Prices
-) -> dict[str, Figures]:
-    """Return what sessions used, by their ids; their sub-agents count."""
-    cells = count_index(connection, Wanted(by="session", sessions=tuple(sessions)), prices)
+    connection: sqlite3.Connection, files: Sequence[int], prices: Prices
+) -> dict[int, Spent]:
+    """Return what sessions used, by the numbers of their files; their sub-agents count."""
+    cells = count_files(connection, files, prices)
     prices.load({cell[2] for cell in cells})
-    mine: dict[str, list[Any]] = {}
+    mine: dict[int, list[Any]] = {}
     for cell, heap in cells.items():
-        mine.setdefault(cell[0][0], []).append((cell, heap))
-    return {name: summed(some, prices) for name, some in mine.items()}
+        mine.setdefault(int(cell[0][0]), []).append((cell, heap))
+    return {file: summed(some, prices) for file, some in mine.items()}
 
 
 def activity_of(

@@ -5,27 +5,27 @@ from typing import Final
 
 import msgspec
 
+from steno.report.keys import SHARED, key_of
+
 __all__ = ["Known", "copied_into", "known_of", "neighbours_of"]
 
 _KNOWN: Final = """
 SELECT s.title, s.named, s.project, s.branch, s.model, s.version, s.started, s.ended, s.turns,
-       s.messages, s.calls, s.failed, f.size, f.mtime
+       s.messages, f.size, f.mtime
 FROM sessions s JOIN files f ON f.id = s.file WHERE s.file = ?
 """
 _COPIED: Final = """
 SELECT count(*) FROM usage u JOIN sessions s ON s.file = u.file
-WHERE s.id = ? AND NOT u.counts AND NOT EXISTS (
+WHERE s.owner = ? AND NOT u.counts AND NOT EXISTS (
   SELECT 1 FROM usage o JOIN sessions t ON t.file = o.file
-  WHERE o.key = u.key AND o.counts AND t.id = s.id)
+  WHERE o.key = u.key AND o.counts AND t.owner = s.owner)
 """
-_EARLIER: Final = """
-SELECT id FROM sessions WHERE project = ? AND agent = '' AND NOT hidden AND id != ? AND ended < ?
-ORDER BY ended DESC LIMIT 1
+_NEAR: Final = f"""
+SELECT s.id, s.file, {SHARED} FROM sessions s
+WHERE s.project = ? AND s.agent = '' AND NOT s.hidden AND s.file != ? AND s.ended
 """
-_LATER: Final = """
-SELECT id FROM sessions WHERE project = ? AND agent = '' AND NOT hidden AND id != ? AND ended > ?
-ORDER BY ended LIMIT 1
-"""
+_EARLIER: Final = f"{_NEAR} < ? ORDER BY s.ended DESC LIMIT 1"
+_LATER: Final = f"{_NEAR} > ? ORDER BY s.ended LIMIT 1"
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -41,8 +41,6 @@ class Known(msgspec.Struct, frozen=True):
     ended: float | None = None
     turns: int = 0
     messages: int = 0
-    calls: int = 0
-    failed: int = 0
     size: int = 0
     changed: float = 0.0
     """When the file was last written to, as far as the index knows."""
@@ -54,7 +52,7 @@ def known_of(connection: Connection, file: int) -> Known:
     if row is None:
         return Known()
     title, named, project, branch, model, version, started, ended, *counts, mtime = row
-    turns, messages, calls, failed, size = counts
+    turns, messages, size = counts
     return Known(
         title=title,
         named=bool(named),
@@ -66,8 +64,6 @@ def known_of(connection: Connection, file: int) -> Known:
         ended=_seconds(ended),
         turns=turns,
         messages=messages,
-        calls=calls,
-        failed=failed,
         size=size,
         changed=mtime / 1e9,
     )
@@ -77,15 +73,22 @@ def _seconds(moment: int | None) -> float | None:
     return None if moment is None else moment / 1000
 
 
-def copied_into(connection: Connection, session: str) -> int:
+def copied_into(connection: Connection, file: int) -> int:
     """Return how many responses a session holds that another one paid for: it was forked from it."""
-    return connection.execute(_COPIED, (session,)).fetchone()[0]
+    return connection.execute(_COPIED, (file,)).fetchone()[0]
 
 
-def neighbours_of(connection: Connection, session: str, known: Known) -> tuple[str, str]:
-    """Return the sessions of the same project that ended before and after one; empty for none."""
+def neighbours_of(connection: Connection, file: int, known: Known) -> tuple[str, str]:
+    """Return what addresses call the sessions of the same project that ended before and after one.
+
+    Nothing where there is none.
+    """
     if known.ended is None:
         return "", ""
-    asked = known.project, session, round(known.ended * 1000)
+    asked = known.project, file, round(known.ended * 1000)
     earlier, later = (connection.execute(way, asked).fetchone() for way in (_EARLIER, _LATER))
-    return earlier[0] if earlier else "", later[0] if later else ""
+    return _key(earlier), _key(later)
+
+
+def _key(row: tuple[str, int, int] | None) -> str:
+    return "" if row is None else key_of(row[0], row[1], shared=bool(row[2]))

@@ -1,16 +1,18 @@
-"""How many turns a session has, by a fast scan that decodes only the lines that matter."""
+"""How many turns and sub-agents a session has, by a fast scan that decodes only what matters."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from steno.format.source import Source
 from steno.store.archive.opened import opened
 from steno.store.found import Found
 
-__all__ = ["count_turns"]
+__all__ = ["count_agents", "count_turns"]
 
 _LONGEST: Final = 64 << 20
 _SAMPLE: Final = 1 << 16
+_SEAM: Final = "compact_boundary"
+_ASIDE: Final = [b'"isSidechain":true', b'"isSidechain": true']
 
 
 def count_turns(found: Found) -> int:
@@ -21,6 +23,7 @@ def count_turns(found: Found) -> int:
     """
     places: dict[str | None, int] = {}
     turns: list[str | None] = []
+    last = 0
     with opened(found) as source:
         starts = list(_starts(source))
         ends = (*(start[0] for start in starts[1:]), source.size)
@@ -37,14 +40,50 @@ def count_turns(found: Found) -> int:
             del turns[place:]
             places[parent] = place
             turns.append(parent)
-    return len(turns) + cut or min(len(starts), 1)
+            last = offset
+        # What came behind a compaction is a turn, whatever it is.
+        seam = bool(turns) and _is_compacted(source, last)
+    return len(turns) + cut + seam or min(len(starts), 1)
+
+
+def count_agents(found: Found, files: Sequence[Found]) -> int:
+    """Return how many sub-agents a session has; `files` are those with a file of their own.
+
+    Raises:
+        Unreadable: a file cannot be read any more.
+    """
+    from steno.session.story.figures import agents_among
+    from steno.store.library import open_found
+
+    with opened(found) as source:
+        if next(_having(source, _ASIDE, 0), None) is None:
+            return sum(not _warms_up(each) for each in files)
+    # Those inside the session's own file are told apart by what they hang on.
+    with open_found(found) as session:
+        return len(agents_among(session.all_agents))
+
+
+def _warms_up(agent: Found) -> bool:
+    """Whether a sub-agent was only started to be ready."""
+    from steno.format.lines import read_bytes
+    from steno.format.records import Record
+    from steno.session.story.prompts import words_of
+    from steno.session.story.threads import WARMUP
+
+    with opened(agent) as source:
+        head = source.read(0, min(source.size, _SAMPLE))
+    if WARMUP.encode() not in head:
+        return False
+    records = (piece for piece in read_bytes(head) if isinstance(piece, Record))
+    first = next((record for record in records if record.type == "user"), None)
+    return first is not None and words_of(first).strip() == WARMUP
 
 
 def _starts(source: Source) -> Iterator[tuple[int, str | None, bool]]:
     """Yield where a turn begins, the parent of that record, and whether it needs an answer."""
     from steno.format.lines import read_bytes
     from steno.format.records import Record
-    from steno.session.story.prompts import STARTS, origin_of
+    from steno.session.story.prompts import FAINT, STARTS, origin_of
 
     for offset, line in _candidates(source, b"user", b"human"):
         if b'"type":"tool_result"' in line:
@@ -53,7 +92,7 @@ def _starts(source: Source) -> Iterator[tuple[int, str | None, bool]]:
             if not isinstance(piece, Record) or piece.type not in ("user", "human"):
                 continue
             origin = origin_of(piece)
-            faint = origin in ("command", "summary")
+            faint = origin in FAINT
             if not piece.is_sidechain and (faint or origin in STARTS):
                 yield offset, piece.parent_uuid, faint
 
@@ -89,9 +128,24 @@ def _is_answer(line: bytes) -> bool:
     return bool(record.is_api_error_message) or b'"<synthetic>"' not in line
 
 
+def _is_compacted(source: Source, start: int) -> bool:
+    """Whether the conversation was compacted from `start` on."""
+    from steno.format.envelope import read_envelope
+
+    for _, line in _having(source, [b'"compact_boundary"'], start):
+        record = read_envelope(line)
+        if record is not None and record.subtype == _SEAM and not record.is_sidechain:
+            return True
+    return False
+
+
 def _candidates(source: Source, *types: bytes, start: int = 0) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that may be records of some types, without looking at the others."""
-    needles = _needles(source.read(start, _SAMPLE), types)
+    return _having(source, _needles(source.read(start, _SAMPLE), types), start)
+
+
+def _having(source: Source, needles: list[bytes], start: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that hold one of some words, from a place on."""
     rest = b""
     for chunk in source.chunks(start):
         last = chunk.rfind(b"\n") + 1

@@ -13,6 +13,7 @@ from steno.index.database import open_to_read, stamp_of
 from steno.index.home import Home, index_of
 from steno.index.opened import Index
 from steno.index.texts import Texts, open_texts
+from steno.report.keys import key_of, read_key
 from steno.report.listing import ShownFile, shown_files
 from steno.report.names import argument
 from steno.report.price_file import chosen_prices
@@ -21,7 +22,6 @@ from steno.session.session import Session
 from steno.store import clock
 from steno.web.kept import Few, Kept
 from steno.web.news import News
-from steno.web.numbers import number_in
 from steno.web.shelf import Shelf
 from steno.web.standing import Standing
 from steno.web.ward import Ward
@@ -77,7 +77,9 @@ class House:
         self.standing = Standing()
         self.kept = Kept()
         self.drawn = Few()
-        self.ward = Ward(home.roots, now, _where(home, demo=demo))
+        self.where = _where(home, demo=demo)
+        """The options that make a command look at the same folders."""
+        self.ward = Ward(home.roots, now, self.where)
 
     @contextmanager
     def index(self) -> Generator[Index]:
@@ -115,11 +117,9 @@ class House:
         Raises:
             NotFound: there is none.
         """
-        name, mark, number = key.rpartition("~")
-        if not mark or not number.isdecimal():
-            name, number = key, ""
+        name, number = read_key(key)
         rows = _rows(index, "WHERE s.id = ? AND s.agent = ''", name)
-        chosen = [row for row in rows if not number or row[0] == number_in(number)]
+        chosen = [row for row in rows if number is None or row[0] == number]
         if not chosen:
             raise NotFound(f"no session is called {key!r}", hint="it may not be indexed yet")
         return _place(min(chosen, key=_age), shared=len(rows) > 1)
@@ -131,11 +131,13 @@ class House:
             NotFound: there is none.
         """
         try:
-            session, key = (found := self.place(index, key)).id, found.key
+            found = self.place(index, key)
         except NotFound:
             # The session may be gone, or elsewhere, while its sub-agent is here.
-            session = key
-        rows = _rows(index, "WHERE s.id = ? AND s.agent = ?", session, agent)
+            rows = _rows(index, "WHERE s.id = ? AND s.agent = ?", read_key(key)[0], agent)
+        else:
+            rows = _rows(index, "WHERE s.owner = ? AND s.agent = ?", found.file, agent)
+            key = found.key
         if not rows:
             raise NotFound(f"no sub-agent of this session is called {agent!r}")
         return msgspec.structs.replace(_place(min(rows, key=_age), shared=False), key=key)
@@ -171,7 +173,7 @@ def _where(home: Home, *, demo: bool) -> str:
     return "".join(f" --root {quoted}" for root in home.roots if (quoted := argument(root)))
 
 
-def _rows(index: Index, where: str, *values: str) -> list[tuple[Any, ...]]:
+def _rows(index: Index, where: str, *values: str | int) -> list[tuple[Any, ...]]:
     return index.connection.execute(_PLACE + where, values).fetchall()
 
 
@@ -182,6 +184,5 @@ def _age(row: tuple[Any, ...]) -> tuple[bool, int]:
 
 def _place(row: tuple[Any, ...], *, shared: bool) -> Place:
     file, name, agent, path, gone = row
-    # Some files say nowhere which session they are.
-    key = f"{name}~{file}" if shared or not name else name
+    key = key_of(name, file, shared=shared)
     return Place(file, name, agent, os.fsdecode(path), gone is not None, key)

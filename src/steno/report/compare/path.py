@@ -13,7 +13,6 @@ from steno.session.story.turns import Turn
 __all__ = ["Item", "Kind", "below", "items_of"]
 
 Kind: TypeAlias = Literal["prompt", "tool", "agent", "error", "unknown"]
-_DONE: Final = frozenset(("tool", "agent", "error", "unknown"))
 _ASKED: Final = 2_000
 """How many letters of a prompt are kept."""
 _SPACE: Final = re.compile(r"\s+")
@@ -64,7 +63,7 @@ def items_of(turns: Iterable[Turn], project: str) -> Iterator[Item]:
         for place, step in _placed(turn.steps):
             if step.kind == "queued":
                 yield _asked(step.subject, turn.number, number, step.call)
-            elif step.kind in _DONE:
+            elif step.is_work:
                 number += 1
                 yield _step(step, turn.number, number, place, project)
 

@@ -10,6 +10,8 @@ from steno.report.compare.suites import SuiteRun, suite_run
 from steno.report.usage.totals import Figures
 from steno.session.nodes import Node
 from steno.session.session import Session
+from steno.session.story.figures import Figures as Counted
+from steno.session.story.figures import figures_of, given_up
 from steno.session.story.status import Standing, status_of
 from steno.session.story.steps import Step
 from steno.session.story.turns import Turn, tell
@@ -23,7 +25,6 @@ _END: Final = 200
 _ITEMS: Final = 20_000
 _ABANDONED: Final = 20_000
 """How many records off the conversation are read to count their tokens."""
-_GIVEN_UP: Final = frozenset(("rewind", "edited"))
 _LONGEST: Final = 500
 
 
@@ -37,9 +38,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     """Those that answered, the one with the most tokens first."""
     figures: Figures | None = None
     """Its tokens and their cost; what another session paid for already is not among them."""
-    turns: int = 0
-    calls: int = 0
-    failed: int = 0
+    counted: Counted = Counted()
     """What the index counted, for a session that is too long to be told."""
 
 
@@ -63,7 +62,7 @@ class Ran(msgspec.Struct):
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """One of two sessions. Times are seconds since 1970, `worked` is what its turns took."""
+    """One of two sessions. Times are seconds since 1970; the figures are those of its page."""
 
     id: str
     known: Known
@@ -75,10 +74,10 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     started: float | None
     ended: float | None
     worked: float
+    """What its turns took."""
     standing: Standing
     reason: str
     turns: int
-    """Those that a person began."""
     steps: int
     failed: int
     agents: int
@@ -117,8 +116,9 @@ def side_of(session: Session, known: Known, *, nodes: int = _NODES, items: int =
     steps = [step for turn in (*turns, *threads) for step in turn.steps]
     started, ended = _span(turns)
     status = status_of(turns if not left else tell(session.transcript, left[-_END:]))
-    given_up = [branch for branch in session.branches if branch.why in _GIVEN_UP]
-    readable = sum(len(branch.nodes) for branch in given_up) <= _ABANDONED
+    left_behind = given_up(session.branches)
+    readable = sum(len(branch.nodes) for branch in left_behind) <= _ABANDONED
+    figures = known.counted if left else figures_of(session)
     return Side(
         id=session.id,
         known=known,
@@ -127,16 +127,16 @@ def side_of(session: Session, known: Known, *, nodes: int = _NODES, items: int =
         unheard=unheard,
         started=started,
         ended=ended,
-        worked=sum(turn.duration or 0.0 for turn in turns),
+        worked=figures.worked / 1000,
         standing=status.standing,
         reason=status.reason,
-        turns=known.turns if left else sum(turn.by_person for turn in turns),
-        steps=known.calls if left else sum(not item.is_prompt for item in path),
-        failed=known.failed if left else sum(item.state == "failed" for item in path),
-        agents=sum(not thread.warmup for thread in session.all_agents),
-        compactions=sum(each.kind == "full" for each in session.compactions),
-        branches=len(given_up),
-        abandoned=sum(each.usage.total for each in given_up) if readable else None,
+        turns=figures.turns,
+        steps=figures.steps,
+        failed=figures.failed,
+        agents=figures.agents,
+        compactions=figures.compactions,
+        branches=figures.branches,
+        abandoned=sum(each.usage.total for each in left_behind) if readable else None,
         files=_files(steps, known.project),
         commands=_commands(steps, known.project),
         tools=_tools(steps),

@@ -31,18 +31,16 @@ def known_of(connection: sqlite3.Connection, listed: Listed, prices: Prices) -> 
     """Return what the index knows of a session."""
     models = connection.execute(
         "SELECT u.model FROM usage u JOIN sessions s ON s.file = u.file "
-        "WHERE s.id = ? AND u.model != '' GROUP BY 1 ORDER BY sum(u.output) DESC, 1 LIMIT 6",
-        (listed.id,),
+        "WHERE s.owner = ? AND u.model != '' GROUP BY 1 ORDER BY sum(u.output) DESC, 1 LIMIT 6",
+        (listed.file,),
     )
     return Known(
         title=listed.title,
         project=listed.project,
         branch=listed.branch,
         models=tuple(model for (model,) in models),
-        figures=costs_of(connection, [listed.id], prices).get(listed.id),
-        turns=listed.turns,
-        calls=listed.calls,
-        failed=listed.failed,
+        figures=costs_of(connection, [listed.file], prices).get(listed.file),
+        counted=listed.figures,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from steno.report.keys import SHARED, key_of
 from steno.report.prices import Prices
 from steno.report.usage.cells import Cells, add, day_of_slot, week_of
 from steno.report.usage.totals import Figures, report_of
@@ -26,7 +27,7 @@ class Sums(msgspec.Struct, frozen=True):
 
     sessions: int
     turns: int
-    calls: int
+    steps: int
     failed: int
     started: int | None
     ended: int | None
@@ -57,14 +58,15 @@ class Pull(msgspec.Struct, frozen=True):
 
     address: str
     note: str
-    session: str
+    key: str
+    """What an address calls the session."""
     title: str
 
 
 def sums_of(connection: sqlite3.Connection, project: str, prices: Prices) -> Sums:
     """Return the sums over a project's sessions, and what they cost with their sub-agents."""
     row = connection.execute(
-        "SELECT count(*), total(turns), total(calls), total(failed), min(started), max(ended) "
+        "SELECT count(*), total(turns), total(steps), total(failed), min(started), max(ended) "
         f"FROM sessions s WHERE {_MINE}",
         (project,),
     ).fetchone()
@@ -127,8 +129,12 @@ def branches_of(connection: sqlite3.Connection, project: str, limit: int = 12) -
 def pulls_of(connection: sqlite3.Connection, project: str, limit: int = 12) -> list[Pull]:
     """Return the pull requests, the newest first."""
     rows = connection.execute(
-        "SELECT l.target, l.note, s.id, s.title FROM links l JOIN sessions s ON s.file = l.file "
+        f"SELECT l.target, l.note, s.id, s.file, {SHARED}, s.title FROM links l "
+        "JOIN sessions s ON s.file = l.file "
         f"WHERE l.kind = 'pr' AND {_MINE} GROUP BY l.target ORDER BY max(l.message) DESC LIMIT ?",
         (project, limit),
     )
-    return [Pull(*row) for row in rows]
+    return [
+        Pull(target, note, key_of(name, file, shared=bool(shared)), title)
+        for target, note, name, file, shared, title in rows
+    ]

@@ -24,7 +24,6 @@ __all__ = ["abandoned_keys", "count_abandoned"]
 _KEPT: Final = "abandoned.json"
 _LITTLE: Final = 24 << 20
 """How many bytes are read without being asked to."""
-_WHY: Final = ("rewind", "edited")
 
 
 class _Known(msgspec.Struct, array_like=True):
@@ -99,6 +98,7 @@ def _add_rows(
 def abandoned_keys(path: str) -> set[str]:
     """Return the responses of a session that only stand on branches that were given up."""
     from steno.session.session import Session
+    from steno.session.story.figures import GIVEN_UP
     from steno.session.transcript import load
     from steno.store.archive.opened import open_anywhere
 
@@ -110,7 +110,7 @@ def abandoned_keys(path: str) -> set[str]:
         session = Session(load(source))
         keys: set[str] = set()
         for branch in session.branches:
-            if branch.why not in _WHY:
+            if branch.why not in GIVEN_UP:
                 continue
             for node in branch.nodes:
                 if node.type == "assistant":

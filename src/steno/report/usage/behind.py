@@ -8,6 +8,7 @@ import msgspec
 
 from steno.index.bands import BAND_SQL
 from steno.index.sums import LOCAL_DAY
+from steno.report.keys import keys_of
 from steno.report.prices import Prices
 from steno.report.usage.explain import Response, explain_rows
 from steno.report.usage.indexed import ROW, SUMS
@@ -114,15 +115,13 @@ def _kind(connection: sqlite3.Connection, kind: tuple[str, str], values: list[An
 
 def spots_of(connection: sqlite3.Connection, files: Iterable[int]) -> dict[int, Spot]:
     """Return where some transcripts belong."""
+    numbers = set(files)
+    keys = keys_of(connection, numbers)
     found: dict[int, Spot] = {}
-    for file in set(files):
+    for file in numbers:
         row = connection.execute(
-            "SELECT s.id, s.agent, s.title, s.project, (SELECT count(*) FROM sessions o "
-            "WHERE o.id = s.id AND o.agent = '') FROM sessions s WHERE s.file = ?",
-            (file,),
+            "SELECT agent, title, project FROM sessions WHERE file = ?", (file,)
         ).fetchone()
         if row is not None:
-            name, agent, title, project, shared = row
-            key = f"{name}~{file}" if shared > 1 and not agent else name
-            found[file] = Spot(key, agent, title, project)
+            found[file] = Spot(keys.get(file, ""), *row)
     return found

@@ -27,6 +27,7 @@ __all__ = [
     "ROW",
     "SUMS",
     "copies_of",
+    "count_files",
     "count_index",
     "count_places",
     "counted_rows",
@@ -158,6 +159,25 @@ def count_places(connection: sqlite3.Connection, wanted: Wanted, prices: Prices)
     }
 
 
+def count_files(connection: sqlite3.Connection, files: Sequence[int], prices: Prices) -> Cells:
+    """Return the sums of some sessions by the numbers of their files, with their sub-agents."""
+    models = [row[0] for row in connection.execute("SELECT DISTINCT model FROM days")]
+    prices.load(models)
+    values: list[Any] = []
+    day = _price_day(prices, models, values)
+    mine = _among("s.owner", files, values)
+    rows = connection.execute(
+        f"SELECT s.owner, {day}, u.model, u.fast, {BAND_SQL}, {SUMS} "
+        f"FROM sessions s JOIN usage u ON u.file = s.file WHERE u.counts AND {mine} "
+        "GROUP BY 1, 2, 3, 4, 5",
+        values,
+    )
+    return {
+        ((str(file),), day, model, fast, band): tuple(heap)
+        for file, day, model, fast, band, *heap in rows
+    }
+
+
 def _price_day(prices: Prices, models: list[str], values: list[Any]) -> str:
     """Return SQL for a day with the price of a response; days of one price are one day."""
     cases = ""
@@ -189,7 +209,7 @@ def _projects(connection: sqlite3.Connection, wanted: Wanted) -> list[str]:
     return [project for (project,) in rows if wanted.has_project(project)]
 
 
-def _among(column: str, names: Sequence[str], values: list[Any]) -> str:
+def _among(column: str, names: Sequence[str] | Sequence[int], values: list[Any]) -> str:
     values += names
     return f"{column} IN ({', '.join('?' * len(names))})"
 

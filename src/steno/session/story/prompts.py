@@ -17,6 +17,7 @@ from steno.session.nodes import Node
 
 __all__ = [
     "BY_PEOPLE",
+    "FAINT",
     "STARTS",
     "Origin",
     "Prompt",
@@ -68,6 +69,8 @@ STARTS: Final = frozenset(
 )
 """Origins that begin a turn."""
 BY_PEOPLE: Final = frozenset(("human", "command", "shell", "queued"))
+FAINT: Final = frozenset(("command", "summary", "notification", "fork"))
+"""Origins that make a turn only when something comes of them."""
 
 _TAGS: Final[tuple[tuple[str, Origin], ...]] = (
     ("<command-name>", "command"),

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal
 
 from steno.session.story.compactions import Compaction
-from steno.session.story.prompts import Prompt
+from steno.session.story.prompts import FAINT, Prompt
 from steno.session.story.steps import Draft, FileTouch, Step, one_line
 from steno.session.story.usage import Counter
 
@@ -16,8 +16,6 @@ __all__ = ["Scene"]
 
 _SILENT: Final = frozenset(("note", "hook", "thought"))
 """Kinds that do not come between the words of an answer."""
-_FAINT: Final = frozenset(("command", "summary", "notification", "fork"))
-"""Prompts that make a turn only when something comes of them."""
 Work = Literal["", "prompt", "words", "call", "result", "end"]
 
 
@@ -46,7 +44,7 @@ class Scene:
     @property
     def is_faint(self) -> bool:
         """Whether nothing has come of it yet, so that the next prompt may take it over."""
-        faint = self.prompt is None or self.prompt.origin in _FAINT
+        faint = self.prompt is None or self.prompt.origin in FAINT
         return faint and not self.answered
 
     @property

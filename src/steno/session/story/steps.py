@@ -1,7 +1,7 @@
 """A step: one line of what happened inside a turn."""
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -26,6 +26,7 @@ note     reminders, local commands, notices: shown on demand
 unknown  a kind of record or block this version does not know
 """
 State: TypeAlias = Literal["ok", "failed", "denied", "open", "interrupted"]
+_WORK: Final = frozenset(("tool", "agent", "error", "unknown"))
 _LONGEST = 500
 
 
@@ -66,6 +67,22 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     command: str = ""
     """The whole shell command, where it is one."""
     retries: int = 0
+
+    @property
+    def is_work(self) -> bool:
+        """Whether it counts as a step: something was done, or the API refused.
+
+        Thoughts, words, notes and hooks do not count; nor does the report that a sub-agent sends
+        later, as its work was counted when it was called.
+        """
+        if self.kind == "agent" and self.call is not None and self.call.type == "attachment":
+            return False
+        return self.kind in _WORK
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it counts as a failed step."""
+        return self.state == "failed" and self.is_work
 
 
 class Draft:

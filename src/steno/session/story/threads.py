@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from steno.session.story.steps import Step
     from steno.session.story.turns import Telling, Turn
 
-__all__ = ["AgentFile", "Cast", "Thread", "agent_nodes", "cast_of"]
+__all__ = ["WARMUP", "AgentFile", "Cast", "Thread", "agent_nodes", "cast_of"]
 
 WARMUP: Final = "Warmup"
+"""What 2.0 asks of the idle agents that it starts with every session."""
 
 
 class AgentFile(msgspec.Struct, frozen=True):

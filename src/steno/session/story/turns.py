@@ -8,7 +8,7 @@ before them. Every record is in exactly one turn.
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from steno.session.story.threads import Thread
 
 __all__ = ["Story", "Telling", "Turn", "tell"]
-
-_WORK: Final = frozenset(("tool", "agent", "error"))
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +46,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[FileTouch, ...] = ()
     commands: tuple[str, ...] = ()
     errors: int = 0
+    """How many steps failed."""
     interrupted: bool = False
     done: bool = True
     """Whether the model had its last word."""
@@ -214,7 +213,7 @@ def _turn(scene: Scene, number: int, *, final: bool) -> Turn:
         usage=scene.counter.totals(),
         files=files,
         commands=tuple(step.command for step in steps if step.command),
-        errors=sum(step.state == "failed" and step.kind in _WORK for step in steps),
+        errors=sum(step.has_failed for step in steps),
         interrupted=scene.interrupted,
         done=scene.last in ("words", "end") or scene.is_idle,
         nodes=tuple(scene.nodes),

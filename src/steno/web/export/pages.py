@@ -12,6 +12,7 @@ from steno.report.export.opened import Leaving
 from steno.report.prices import Prices
 from steno.report.sessions import Known
 from steno.session.session import Session
+from steno.session.story.figures import steps_in
 from steno.session.story.steps import one_line
 from steno.session.transcript import Transcript
 from steno.web.bodies.pictures import bytes_of, pictures_in
@@ -22,7 +23,7 @@ from steno.web.paint import part
 from steno.web.render.code import plainly
 from steno.web.render.markdown import markdown
 from steno.web.story.head import Head, Lying, head_of
-from steno.web.story.steps import Manner, counted, step_lines
+from steno.web.story.steps import Manner, step_lines
 from steno.web.story.tale import Tale, name_of
 from steno.web.story.turns import Seam, SideBox, TurnBox, seam_of, side_of, turn_of
 
@@ -141,8 +142,8 @@ class _Drawing:
             self.session.project,
             f"{started.astimezone():%Y-%m-%d}" if started is not None else "",
             started.timestamp() if started is not None else 0.0,
-            len(turns),
-            sum(counted(turn.steps) for turn in turns),
+            self.tale.figures.turns,
+            self.tale.figures.steps,
             head.cost,
             [(page.file, self._whole(page, head, outline)) for page in self._pages],
         )
@@ -214,7 +215,7 @@ class _Drawing:
                 report=markdown(thread.report) if thread.report else "",
                 href="",
                 status=thread.status,
-                steps=counted(thread.steps),
+                steps=steps_in(thread.steps),
             )
             yield {"name": thread.description or name_of(thread), "body": Markup(body)}
 

@@ -16,6 +16,7 @@ from steno.index.search.survey import Survey, survey
 from steno.index.state import SHIFT
 from steno.report import words
 from steno.report.clock import meant
+from steno.report.keys import keys_of
 from steno.report.listing import Listing, ids_of, list_sessions, titled
 from steno.safe.html import words as shown
 from steno.web.house import House
@@ -211,14 +212,18 @@ class _Look:
         messages = self._found.first(_ALL if asked.only else _EACH, files)
         (group,) = groups_of(self._index.connection, messages)
         number = sum(self._found.files[file] for file in files)
-        key = _key(self._index, group)
+        keys = keys_of(self._index.connection, group.files)
+        key = next(iter(keys.values()), group.id)
         return Session(
             group=group,
             key=key,
             href=links().session(key),
             number=number,
             when="" if group.ended is None else words.day(group.ended / 1000, self._now),
-            hits=[self._hit(text, group, key) for text in reader.texts(messages)],
+            hits=[
+                self._hit(text, group, keys.get(text.message >> SHIFT, key))
+                for text in reader.texts(messages)
+            ],
             more=number - len(messages),
             all=asked.but(session=group.id),
         )
@@ -237,15 +242,6 @@ class _Look:
         where = f"agent · {what}" if agent else f"{turn} · {what}"
         icon = _TOOLS.get(part.tool, _ICONS.get(part.kind, "dot"))
         return Hit(where, icon, href, _marked(excerpt), prose=part.kind in _PROSE)
-
-
-def _key(index: Index, group: Group) -> str:
-    """Return what addresses call a session: with its number where several have its id."""
-    rows = index.connection.execute(
-        "SELECT file FROM sessions WHERE id = ? AND agent = ''", (group.id,)
-    ).fetchall()
-    mine = next((file for file in group.files if (file,) in rows), None)
-    return f"{group.id}~{mine}" if len(rows) > 1 and mine is not None else group.id
 
 
 def _marked(excerpt: Excerpt) -> Markup:

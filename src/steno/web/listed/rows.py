@@ -70,21 +70,19 @@ def rows_of(
     house: House, index: Index, listed: list[Listed], *, dated: bool = False
 ) -> Iterator[Row]:
     """Yield sessions as rows; `dated` says of each on which day it was, for no heading does."""
-    names = [each.id for each in listed]
-    costs = costs_of(index.connection, names, house.prices)
+    costs = costs_of(index.connection, [each.file for each in listed], house.prices)
     now = house.now()
     for each in listed:
-        shared = names.count(each.id) > 1
         ended = None if each.ended is None else each.ended / _SECOND
         state = _state(house, each, now)
         live = house.standing.is_live(state, each.written, now)
         yield Row(
             listed=each,
-            key=f"{each.id}~{each.file}" if shared else each.id,
+            key=each.key,
             state=state,
             spark=_spark(house, index, each),
-            seconds=_seconds(each),
-            cost=None if (used := costs.get(each.id)) is None else used.cost,
+            seconds=each.figures.worked / _SECOND or None,
+            cost=None if (used := costs.get(each.file)) is None else used.cost,
             when="now" if state == "running" else _when(ended, now, dated=dated),
             now=_now(_doing(house, each), state) if live else None,
         )
@@ -93,12 +91,6 @@ def rows_of(
 def _spark(house: House, index: Index, each: Listed) -> Markup:
     key = "spark", each.file, each.size, each.ended
     return house.drawn.get(key, lambda: spark(*activity_of(index.connection, each)))
-
-
-def _seconds(each: Listed) -> float | None:
-    if each.started is None or each.ended is None:
-        return None
-    return max(0, each.ended - each.started) / _SECOND
 
 
 def _when(ended: float | None, now: float, *, dated: bool) -> str:

@@ -11,6 +11,7 @@ from steno.index.opened import Index
 from steno.report import words
 from steno.report.files.timeline import Entry, brief_day, entries_of, what_of, when_of, where_of
 from steno.report.files.values import History, Version
+from steno.report.keys import keys_of
 from steno.web.files.panel import between, panel_of
 from steno.web.files.shelf import shelf_of
 from steno.web.files.tree import Branch, rows_of, tree_of
@@ -157,12 +158,7 @@ def _shown(version: Version, index: Index, now: float) -> _Shown:
 
 def _key(index: Index, version: Version) -> str:
     """Return what addresses call the session of a version."""
-    rows = index.connection.execute(
-        "SELECT file FROM sessions WHERE id = ? AND agent = ''", (version.session,)
-    ).fetchall()
-    if len(rows) > 1 and (version.file,) in rows:
-        return f"{version.session}~{version.file}"
-    return version.session
+    return keys_of(index.connection, [version.file]).get(version.file, version.session)
 
 
 def _points(history: History, now: float) -> list[_Point]:

@@ -10,9 +10,9 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from steno.report.cases import HARMS, Case, Harm
-from steno.report.goto import titles_of
+from steno.report.cases import HARMS, Case, Harm, Named
 from steno.report.health import Health
+from steno.report.keys import titled_at
 from steno.safe.html import words as shown
 from steno.session.story.titles import UNTITLED
 from steno.store.archive.gone import kept_number
@@ -33,7 +33,7 @@ _ICONS: Final[dict[Harm, tuple[str, str]]] = {
     "drift": ("unknown", "mid"),
     "clutter": ("archive", "mid"),
 }
-_NO_TITLE: Final = (None, "", "(no title)", UNTITLED)
+_NO_TITLE: Final = ("", "(no title)", UNTITLED)
 _VERSIONS: Final = 8
 _WHOLE: Final = 100
 
@@ -77,9 +77,9 @@ def health(house: House, request: Request) -> Response:
     found = house.ward.health
     asked = request.query_params.get("harm", "")
     chosen: list[Harm] = [harm for harm in HARMS if harm == asked] or list(HARMS)
-    titles = _titles(house, [name.id for case in found.cases for name in case.sessions])
+    known = _known(house, [each.path for case in found.cases for each in case.sessions])
     groups = [
-        _Group(harm, _TITLES[harm], *_ICONS[harm], [_shown(each, titles) for each in cases])
+        _Group(harm, _TITLES[harm], *_ICONS[harm], [_shown(each, known) for each in cases])
         for harm in chosen
         if (cases := found.of(harm))
     ]
@@ -101,26 +101,25 @@ def health(house: House, request: Request) -> Response:
     return HTMLResponse(text)
 
 
-def _titles(house: House, ids: list[str]) -> dict[str, str]:
+def _known(house: House, paths: list[str]) -> dict[str, tuple[str, str]]:
+    """Return what addresses call the sessions of some files, and their titles."""
     try:
         with house.index() as index:
-            return titles_of(index.connection, ids)
+            return titled_at(index.connection, paths)
     except NotReady:
         return {}
 
 
-def _shown(case: Case, titles: dict[str, str]) -> _Shown:
-    return _Shown(
-        case,
-        _prose(case.means),
-        [
-            _Who(
-                each.name if titles.get(each.id) in _NO_TITLE else titles[each.id],
-                links().session(each.id) if each.id and each.id in titles else "",
-                each.about,
-            )
-            for each in case.sessions
-        ],
+def _shown(case: Case, known: dict[str, tuple[str, str]]) -> _Shown:
+    return _Shown(case, _prose(case.means), [_who(each, known) for each in case.sessions])
+
+
+def _who(each: Named, known: dict[str, tuple[str, str]]) -> _Who:
+    key, title = known.get(each.path, ("", ""))
+    return _Who(
+        each.name if title in _NO_TITLE else title,
+        links().session(key) if key else "",
+        each.about,
     )
 
 

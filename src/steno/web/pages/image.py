@@ -9,6 +9,7 @@ from steno.errors import NotFound
 from steno.session.transcript import Transcript
 from steno.web.bodies.pictures import bytes_of, pictures_in
 from steno.web.house import House
+from steno.web.story.opening import asked_of, opened
 
 __all__ = ["image"]
 
@@ -21,14 +22,8 @@ def image(house: House, request: Request) -> Response:
     Raises:
         NotFound: there is none.
     """
-    asked = request.path_params
-    with house.index() as index:
-        if "agent" in asked:
-            place = house.agent_place(index, asked["key"], asked["agent"])
-        else:
-            place = house.place(index, asked["key"])
-    with house.session(place) as session:
-        data, kind = _found(session.transcript, asked["place"])
+    with opened(house, asked_of(request)) as told:
+        data, kind = _found(told.tale.transcript, request.path_params["place"])
     return Response(data, media_type=kind, headers={"content-disposition": _NAME})
 
 

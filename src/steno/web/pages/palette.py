@@ -92,7 +92,7 @@ def _found(index: Index, text: str, now: float) -> Iterator[_Group]:
             "say",
             each.title or "(no title)",
             _note(each.project, each.ended, now),
-            to.session(f"{each.id}~{each.file}" if each.shared else each.id),
+            to.session(each.key),
         )
         for each in sessions_like(connection, text, _EACH)
     ]

@@ -113,7 +113,7 @@ def _strip(found: Project, now: float) -> list[tuple[str, str, str]]:
     last = last.lower() if last in ("Today", "Yesterday") else last
     figures = sums.figures
     cached = f"{figures.cache_read / figures.context:.0%} from cache" if figures.context else ""
-    share = f"{sums.failed / sums.calls:.0%} of {sums.calls:,} steps" if sums.calls else ""
+    share = f"{sums.failed / sums.steps:.0%} of {sums.steps:,} steps" if sums.steps else ""
     return [
         ("Sessions", f"{sums.sessions:,}", f"since {since}" if since else ""),
         ("Turns", f"{sums.turns:,}", f"last {last}" if last else ""),
@@ -158,7 +158,7 @@ def _prompt(each: Typed, titles: dict[str, str], now: float) -> _Prompt:
 
 def _pull(each: Pull) -> _Pull:
     href = each.address if each.address.startswith(_WEB) else ""
-    return _Pull(each, href, links().session(each.session))
+    return _Pull(each, href, links().session(each.key))
 
 
 def _short(path: str) -> str:

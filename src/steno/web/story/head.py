@@ -12,7 +12,6 @@ from steno.report.sessions import Known, copied_into, known_of, neighbours_of
 from steno.session.story.status import Status, status_of
 from steno.web.house import House, Place
 from steno.web.paint import duration, money
-from steno.web.story.steps import counted
 from steno.web.story.tale import Tale
 
 __all__ = ["Head", "Lying", "head_of", "lying", "standing_of"]
@@ -74,10 +73,10 @@ def lying(house: House, index: Index, place: Place, *, whole: bool = True) -> Ly
     known = known_of(index.connection, place.file)
     found = Lying(known, age=max(0.0, house.now() - known.changed))
     if whole:
-        found.earlier, found.later = neighbours_of(index.connection, place.id, known)
-        figures = costs_of(index.connection, [place.id], house.prices).get(place.id)
+        found.earlier, found.later = neighbours_of(index.connection, place.file, known)
+        figures = costs_of(index.connection, [place.file], house.prices).get(place.file)
         found.cost = figures.cost if figures is not None else 0
-        found.copied = copied_into(index.connection, place.id)
+        found.copied = copied_into(index.connection, place.file)
     return found
 
 
@@ -122,42 +121,33 @@ def head_of(tale: Tale, place: Place, found: Lying, now: float) -> Head:
 
 
 def _facts(tale: Tale, known: Known, now: float) -> list[str]:
-    turns = tale.turns
-    started = turns[0].started if turns else None
-    ended = turns[-1].ended if turns else None
+    figures = tale.figures
+    started = tale.turns[0].started if tale.turns else None
     begun = started.timestamp() if started is not None else known.started
-    took = (ended - started).total_seconds() if started is not None and ended is not None else None
-    work = sum(counted(turn.steps) for turn in turns)
     when = f"{words.day(begun, now)} {words.clock(begun)}" if begun is not None else ""
     return [
-        words.model_name(_model(tale) or known.model),
+        words.model_name(figures.model or known.model),
         when[:1].lower() + when[1:] if when.startswith(("Today", "Yesterday")) else when,
-        duration(took) if took else "",
-        f"{words.count(len(turns), 'turn')}, {words.count(work, 'step')}",
+        duration(figures.worked / 1000) if figures.worked else "",
+        f"{words.count(figures.turns, 'turn')}, {words.count(figures.steps, 'step')}",
         tale.thread.kind if tale.thread is not None else "",
     ]
 
 
-def _model(tale: Tale) -> str:
-    models = (node.model for node in reversed(tale.nodes) if node.model)
-    return next((model for model in models if not model.startswith("<")), "")
-
-
 def _badges(tale: Tale) -> list[Badge]:
     made: list[Badge] = []
-    agents = [each for each in tale.session.all_agents if not each.warmup]
-    if tale.thread is not None:
-        agents = list(tale.thread.children)
-    if agents:
-        made.append(Badge("agent", words.count(len(agents), "sub-agent"), href="#p-use"))
-    cuts = [turn for turn in tale.turns if turn.compaction is not None]
-    if cuts:
-        made.append(Badge("fold", words.count(len(cuts), "compaction"), href="#c1"))
-    if tale.sides:
-        made.append(Badge("rewind", f"{len(tale.sides):,} abandoned", href="#p-out"))
-    errors = sum(turn.errors for turn in tale.turns)
-    if errors:
-        made.append(Badge("warn", f"{errors:,} failed", "bad"))
+    figures = tale.figures
+    if figures.agents:
+        made.append(Badge("agent", words.count(figures.agents, "sub-agent"), href="#p-use"))
+    if figures.compactions:
+        made.append(Badge("fold", words.count(figures.compactions, "compaction"), href="#c1"))
+    if figures.branches:
+        made.append(Badge("rewind", f"{figures.branches:,} abandoned", href="#p-out"))
+    apart = len(tale.sides) - figures.branches
+    if apart > 0:
+        made.append(Badge("rewind", f"{apart:,} broken off", href="#p-out"))
+    if figures.failed:
+        made.append(Badge("warn", f"{figures.failed:,} failed", "bad"))
     gaps = [gap for gap in tale.transcript.gaps if gap.damage]
     if gaps:
         made.append(

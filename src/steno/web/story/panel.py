@@ -9,6 +9,7 @@ from markupsafe import Markup
 from steno.report import words
 from steno.report.context import KINDS, Context, Kind, context_of
 from steno.report.costs import Cost, Share, shares_of
+from steno.session.story.figures import steps_in
 from steno.session.story.steps import FileTouch
 from steno.session.story.threads import Thread
 from steno.session.story.turns import Turn
@@ -16,7 +17,7 @@ from steno.session.story.usage import Counter
 from steno.web.paint import money
 from steno.web.story.growth import CLASSES, filled, growth
 from steno.web.story.outline import Row, outline_of
-from steno.web.story.steps import Manner, counted
+from steno.web.story.steps import Manner
 from steno.web.story.tale import Tale, name_of
 from steno.web.tags import tag_of
 
@@ -265,7 +266,7 @@ def _agent(tale: Tale, manner: Manner, thread: Thread) -> tuple[Line, Cost]:
         money(cost.known),
         manner.links.agent(manner.key, name_of(thread)),
         f"w{tale.colour(thread)}",
-        words.count(counted(thread.steps), "step"),
+        words.count(steps_in(thread.steps), "step"),
     )
     return line, cost
 

@@ -7,6 +7,7 @@ import msgspec
 from markupsafe import Markup
 
 from steno.report import words
+from steno.session.story.figures import steps_in
 from steno.session.story.steps import Step
 from steno.web.bodies import About, body_of
 from steno.web.links import Links
@@ -15,11 +16,10 @@ from steno.web.render.markdown import markdown
 from steno.web.story.tale import Tale, name_of
 from steno.web.story.wish import DETAILS, Wish
 
-__all__ = ["Manner", "StepLine", "about_of", "counted", "places_of", "step_body", "step_lines"]
+__all__ = ["Manner", "StepLine", "about_of", "is_hidden", "places_of", "step_body", "step_lines"]
 
 _QUIET: Final = frozenset(("note", "hook"))
 _SAID: Final = frozenset(("thought", "words", "agent", "error", "note", "queued"))
-_UNCOUNTED: Final = _QUIET | {"words", "queued"}
 _DEEPEST: Final = 3
 """How far sub-agents of sub-agents are drawn inside each other."""
 _ICONS: Final = {
@@ -127,11 +127,6 @@ def places_of(steps: Iterable[Step]) -> Iterator[tuple[str, Step]]:
         yield f"{offset}-{number}", step
 
 
-def counted(steps: Iterable[Step]) -> int:
-    """Return how many steps are work, and not a note or words on the way."""
-    return sum(step.kind not in _UNCOUNTED for step in steps)
-
-
 def step_lines(
     steps: Iterable[Step],
     tale: Tale,
@@ -145,8 +140,13 @@ def step_lines(
     return [
         _line(place, step, tale, manner, depth)
         for place, step in list(places_of(steps))[begin:end]
-        if manner.everything or step.kind not in _QUIET or _matters(step)
+        if not is_hidden(step, manner)
     ]
+
+
+def is_hidden(step: Step, manner: Manner) -> bool:
+    """Whether a step is not drawn unless everything is: a note or a hook that went well."""
+    return step.kind in _QUIET and not manner.everything and not _matters(step)
 
 
 def _matters(step: Step) -> bool:
@@ -200,7 +200,7 @@ def _employ(line: StepLine, step: Step, tale: Tale) -> None:
         return
     line.classes = f"agent w{tale.colour(thread)} {line.classes}".strip()
     line.say = thread.description or line.say
-    work = counted(thread.steps)
+    work = steps_in(thread.steps)
     amount = money(tale.cost_of_agent(thread).known)
     line.result = ", ".join(part for part in (words.count(work, "step"), amount) if part)
     usage = thread.usage
@@ -290,6 +290,6 @@ def _agent_body(step: Step, tale: Tale, manner: Manner, depth: int) -> Markup:
             report=markdown(thread.report) if thread.report else "",
             href=manner.links.agent(manner.key, own.agent),
             status=thread.status,
-            steps=counted(steps),
+            steps=steps_in(steps),
         )
     )

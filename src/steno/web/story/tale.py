@@ -14,6 +14,14 @@ from steno.report.prices import Prices
 from steno.session.nodes import Node
 from steno.session.session import Session
 from steno.session.story.branches import Branch
+from steno.session.story.figures import (
+    Figures,
+    agents_among,
+    figures_of,
+    last_model,
+    steps_in,
+    worked,
+)
 from steno.session.story.threads import Thread
 from steno.session.story.turns import Turn, tell
 from steno.session.transcript import Transcript
@@ -94,6 +102,21 @@ class Tale:
     def nodes(self) -> tuple[Node, ...]:
         """Every record of it, in file order, abandoned ones as well."""
         return self.thread.nodes if self.thread is not None else tuple(self.transcript.nodes)
+
+    @cached_property
+    def figures(self) -> Figures:
+        """It in numbers."""
+        if self.thread is None:
+            return figures_of(self.session)
+        turns = self.turns
+        return Figures(
+            turns=len(turns),
+            steps=sum(steps_in(turn.steps) for turn in turns),
+            failed=sum(turn.errors for turn in turns),
+            worked=worked(turns),
+            agents=len(agents_among(self.thread.children)),
+            model=last_model(self.nodes),
+        )
 
     @cached_property
     def marks(self) -> list[str]:
@@ -245,6 +268,7 @@ def thread_of(session: Session, name: str) -> Thread:
 
 
 _lock: Final = threading.Lock()
+"""Held while a tale is looked up, never while it is made: that may take long."""
 _tales: Final[OrderedDict[tuple[str, str], Tale]] = OrderedDict()
 
 
@@ -258,13 +282,16 @@ def tale_of(house: House, session: Session, place: Place, agent: str = "") -> Ta
     """
     key = place.path, agent
     with _lock:
-        found = _tales.get(key)
-        if found is None or found.session is not session:
-            before = found
-            found = _tales[key] = Tale(session, house.prices, agent, alone=bool(place.agent))
-            if before is not None and before.transcript.nodes[:1] == found.transcript.nodes[:1]:
-                # The very same records: the file was only added to.
-                found.costs = before.costs.later()
+        before = _tales.get(key)
+    found = before
+    if found is None or found.session is not session:
+        # Whoever has the session open has it alone, so nobody else makes the same tale.
+        found = Tale(session, house.prices, agent, alone=bool(place.agent))
+        if before is not None and before.transcript.nodes[:1] == found.transcript.nodes[:1]:
+            # The very same records: the file was only added to.
+            found.costs = before.costs.later()
+    with _lock:
+        _tales[key] = found
         _tales.move_to_end(key)
         while len(_tales) > _KEPT:
             _tales.popitem(last=False)

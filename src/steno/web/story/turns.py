@@ -1,5 +1,6 @@
 """Turns, seams, abandoned branches and rows that stand for turns: what the page is made of."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -11,6 +12,7 @@ from steno.report import words
 from steno.report.costs import Cost
 from steno.session.nodes import Node
 from steno.session.story.compactions import Compaction
+from steno.session.story.figures import GIVEN_UP, steps_in
 from steno.session.story.prompts import Prompt
 from steno.session.story.steps import one_line
 from steno.session.story.turns import Turn
@@ -18,7 +20,7 @@ from steno.web.bodies.pictures import Shown, thumbnails
 from steno.web.paint import duration, money
 from steno.web.render.markdown import markdown
 from steno.web.story.prompts import Asked, asked
-from steno.web.story.steps import Manner, StepLine, counted, step_lines
+from steno.web.story.steps import Manner, StepLine, is_hidden, step_lines
 from steno.web.story.tale import Side, Tale
 
 __all__ = [
@@ -64,11 +66,11 @@ class TurnBox(msgspec.Struct):
     agents_cost: str = ""
     interrupted: bool = False
     errors: int = 0
-    hidden: int = 0
-    """Steps that are not drawn in this detail."""
+    hidden: str = ""
+    """What is not drawn in this detail, in words."""
     href: str = ""
     more: str = ""
-    """Where the hidden steps are drawn."""
+    """Where that is drawn."""
     raw: str = ""
     records: str = ""
     kind: str = "turn"
@@ -110,6 +112,7 @@ class SideBox(msgspec.Struct):
     id: str
     number: str
     clock: str
+    word: str
     why: str
     facts: str
     cost: str
@@ -148,7 +151,7 @@ def turn_of(
     if manner.with_steps:
         box.lines = step_lines(turn.steps, tale, manner, end=turn.before)
         box.later = step_lines(turn.steps, tale, manner, begin=turn.before)
-    box.hidden = len(turn.steps) - len(box.lines) - len(box.later)
+    box.hidden = _hidden(turn, manner)
     box.more = _own(tale, manner, turn.number, detail="everything")
     if manner.detail != "prompts" and turn.answer:
         box.answer = markdown(turn.answer)
@@ -168,6 +171,14 @@ def _pictures(prompt: Prompt, tale: Tale, manner: Manner) -> tuple[Shown, ...]:
     return thumbnails(tale.transcript.record(prompt.node), address)
 
 
+def _hidden(turn: Turn, manner: Manner) -> str:
+    """Return what is not drawn of a turn: notes and hooks, or all of its steps."""
+    if not manner.with_steps:
+        return "Show its steps" if turn.steps else ""
+    left = Counter(step.kind for step in turn.steps if is_hidden(step, manner))
+    return ", ".join(words.count(left[kind], kind) for kind in ("note", "hook") if left[kind])
+
+
 def _own(tale: Tale, manner: Manner, turn: int, detail: str = "") -> str:
     wanted = detail or ("" if manner.detail == "steps" else manner.detail)
     if tale.agent:
@@ -177,9 +188,9 @@ def _own(tale: Tale, manner: Manner, turn: int, detail: str = "") -> str:
 
 def _figures(box: TurnBox, turn: Turn, tale: Tale) -> None:
     foot: list[tuple[str, str]] = []
-    work = counted(turn.steps)
+    work = steps_in(turn.steps)
     threads = {id(step.agent): step.agent for step in turn.steps if step.agent is not None}
-    by_agents = sum(counted(each.steps) for each in threads.values())
+    by_agents = sum(steps_in(each.steps) for each in threads.values())
     if work or by_agents:
         said = f"{'step' if work + by_agents == 1 else 'steps'}"
         foot.append(
@@ -217,7 +228,7 @@ def context_at(tale: Tale, nodes: Sequence[Node]) -> int:
 def fold_of(turns: Sequence[Turn], tale: Tale, manner: Manner) -> Fold:
     """Return some turns as one row."""
     first, last = turns[0].number, turns[-1].number
-    work = sum(counted(turn.steps) for turn in turns)
+    work = sum(steps_in(turn.steps) for turn in turns)
     asking = next((turn.prompt.text for turn in turns if turn.prompt is not None), "")
     parts = [words.count(len(turns), "turn")] if len(turns) > 1 else []
     parts += [words.count(work, "step")] if work else []
@@ -280,6 +291,7 @@ def side_of(side: Side, tale: Tale, manner: Manner, *, opened: bool = False) -> 
         anchor,
         f"{side.first}{prime}" if last == side.first else f"{side.first}{prime}{_TO}{last}{prime}",
         words.clock(begun.timestamp()) if begun is not None else "",
+        "Abandoned" if branch.why in GIVEN_UP else "Broken off",
         _WHY[branch.why].format(side.after),
         ", ".join(fact for fact in facts if fact),
         money(tale.cost_of_side(side).known),
