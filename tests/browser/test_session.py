@@ -210,6 +210,31 @@ def test_a_live_session_grows_without_moving_what_is_read(look: Look, tmp_path: 
         page.close()
 
 
+def test_many_new_turns_come_in_without_losing_the_place(look: Look, tmp_path: Path) -> None:
+    made = long_session(3)
+    with exploring(tmp_path, made) as (found, _):
+        page = look(found, f"/s/{made.session_id}?turn=1")
+        page.wait_for_selector(".sess[data-heard]")
+        page.evaluate("window.kept = true")
+        page.locator("#t2").scroll_into_view_if_needed()
+        top = page.evaluate("document.querySelector('#t2').getBoundingClientRect().top")
+        for number in range(4, 44):
+            made.turn(f"asked {number}", f"answer {number}")
+        written(made, tmp_path / "config")
+        found.refresh()
+        expect(page.locator("#t43 .prose")).to_contain_text("answer 43")
+        assert page.evaluate("window.kept")
+        assert page.evaluate("document.querySelector('#t2').getBoundingClientRect().top") == top
+        # Every turn is there once: in full, or in a row that stands for it.
+        numbers = page.evaluate(
+            "() => [...document.querySelectorAll('.turns > [data-turn], .turns > .fold')].flatMap("
+            "(one) => one.dataset.turn ? [Number(one.dataset.turn)] : Array.from({length: "
+            "one.dataset.last - one.dataset.first + 1}, (_, at) => Number(one.dataset.first) + at))"
+        )
+        assert numbers == list(range(1, 44))
+        page.close()
+
+
 def test_following_stays_at_the_end(look: Look, tmp_path: Path) -> None:
     made = long_session(12)
     with exploring(tmp_path, made) as (found, _):

@@ -3,6 +3,7 @@
 import gc
 import http.client
 import json
+import re
 import threading
 import weakref
 from collections.abc import Generator, Iterator
@@ -82,6 +83,33 @@ def test_what_is_written_comes_down_the_line(tmp_path: Path) -> None:
             found.refresh()
             data, _ = stream.next("turns")
             assert "the third answer" in data["html"]
+
+
+def test_however_many_turns_come_at_once_they_are_added_to_the_page(tmp_path: Path) -> None:
+    made = begun()
+    with exploring(tmp_path, made) as (found, _):
+        way = f"/s/{made.session_id}"
+        at = at_of(found.get(way).text)
+        with streaming(found, f"{way}/live?at={at}") as stream:
+            stream.next("head")
+            made.result("x").assistant("the second answer")
+            for number in range(3, 43):
+                made.turn(f"asked {number}", f"answer {number}")
+            written(made, tmp_path / "config")
+            found.refresh()
+            events = (each for each in stream.events() if each[0] != "head")
+            kind, data, name = next(events)
+            # What the reader has is settled, in full.
+            assert (kind, data["first"], data["total"]) == ("turns", 2, 42)
+            assert "the second answer" in data["html"]
+            assert name.startswith("2.")
+            kind, data, name = next(events)
+            assert (kind, data["first"], name.partition(".")[0]) == ("turns", 3, "42")
+            numbers = re.findall(r'data-turn="(\d+)"', data["html"])
+            assert numbers == [str(number) for number in range(31, 43)]
+            rows = re.findall(r'data-first="(\d+)" data-last="(\d+)"', data["html"])
+            covered = [n for first, last in rows for n in range(int(first), int(last) + 1)]
+            assert covered == list(range(3, 31))
 
 
 def test_who_comes_back_hears_what_they_missed(tmp_path: Path) -> None:

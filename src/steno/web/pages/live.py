@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from time import perf_counter
 from typing import Any, Final
 
@@ -31,7 +31,7 @@ _REST: Final = 4.0
 """How much longer than the work took is waited before the next, so that a long session, which takes
 long to read, does not keep the machine busy."""
 _TURNS: Final = 12
-"""More that changed at once are not sent one by one."""
+"""How many are sent at once; of more that are new, the last so many are drawn in full."""
 
 
 class _Reader(msgspec.Struct):
@@ -101,9 +101,10 @@ def _news(house: House, reader: _Reader) -> list[bytes]:
             reader.head = hash(text)
         marks = told.tale.marks
         first = _first_changed(reader, marks)
+        known = reader.at if reader.marks is None else len(reader.marks)
         reader.marks = marks
         if first is not None:
-            made.append(_changed(told, reader, first, live=head.live))
+            made += _changed(told, reader, first, min(known, len(marks)), live=head.live)
         return made
 
 
@@ -122,17 +123,33 @@ def _first_changed(reader: _Reader, marks: list[str]) -> int | None:
     return next((place for place, (one, other) in pairs if one != other), max(0, same - 1))
 
 
-def _changed(told: Opened, reader: _Reader, first: int, *, live: bool) -> bytes:
+def _changed(
+    told: Opened, reader: _Reader, first: int, known: int, *, live: bool
+) -> Iterator[bytes]:
+    """Yield the turns from `first` on; the reader has as many as are `known` on the page."""
     tale = told.tale
     total = len(tale.turns)
-    name = f"{total}.{tale.marks[-1]}" if tale.marks else "0."
-    if total - first > _TURNS:
-        return _event("much", {"total": total}, name)
-    key = f"{first} {live} {reader.wish.detail}"
-    if key not in tale.parts:
-        pieces = between(tale, told.manner(live=live), first + 1, total)
-        tale.parts[key] = part("session-turns.html.j2", pieces=pieces)
-    return _event("turns", {"html": tale.parts[key], "first": first + 1, "total": total}, name)
+    for begin, end in _batches(first, known, total):
+        key = f"{begin} {end} {live} {reader.wish.detail}"
+        if key not in tale.parts:
+            # What the reader has stays as it is drawn; only what is new may be a row.
+            full = range(begin + 1 if begin < known else max(begin, end - _TURNS) + 1, end + 1)
+            pieces = between(tale, told.manner(live=live), begin + 1, end, full)
+            tale.parts[key] = part("session-turns.html.j2", pieces=pieces)
+        name = f"{end}.{tale.marks[end - 1]}" if end else "0."
+        data = {"html": tale.parts[key], "first": begin + 1, "total": total}
+        yield _event("turns", data, name)
+
+
+def _batches(first: int, known: int, total: int) -> Iterator[tuple[int, int]]:
+    """Yield the turns to send, some at a time: those that are known, then all that are new."""
+    if total - first <= _TURNS:
+        yield first, total
+        return
+    for begin in range(first, known, _TURNS):
+        yield begin, min(begin + _TURNS, known)
+    if total > known:
+        yield known, total
 
 
 def _event(kind: str, data: dict[str, Any], name: str = "") -> bytes:

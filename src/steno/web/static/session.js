@@ -306,7 +306,6 @@ function listen() {
   stream.addEventListener("error", () => { $(".lost").hidden = false; if (stream?.readyState === EventSource.CLOSED) { hush(); setTimeout(listen, 3000); } });
   stream.addEventListener("turns", (event) => take(got(event)));
   stream.addEventListener("head", (event) => { const box = $("#standing"); const fresh = box.cloneNode(false); fresh.append(made(got(event).html)); children(box, fresh); });
-  stream.addEventListener("much", (event) => { got(event); say("Much has changed; the page is loaded anew"); location.reload(); });
   stream.addEventListener("gone", (event) => { say(got(event).why); hush(); });
 }
 function hush() { stream?.close(); stream = null; }

@@ -64,14 +64,18 @@ def around(tale: Tale, manner: Manner, wanted: int, branch: int = 0) -> list[Pie
     )
 
 
-def between(tale: Tale, manner: Manner, first: int, last: int) -> list[Piece]:
-    """Return some turns: as many as may be in full, the others as rows."""
+def between(
+    tale: Tale, manner: Manner, first: int, last: int, full: range | None = None
+) -> list[Piece]:
+    """Return some turns: those of `full`, else as many as may be, in full; the others as rows."""
     chosen = [turn for turn in tale.turns if first <= turn.number <= last]
     if not chosen:
         return []
-    full = full_range(chosen, 1, manner.detail)
-    shift = chosen[0].number - 1
-    return list(_drawn(tale, manner, chosen, range(full.start + shift, full.stop + shift), 0))
+    if full is None:
+        some = full_range(chosen, 1, manner.detail)
+        shift = chosen[0].number - 1
+        full = range(some.start + shift, some.stop + shift)
+    return list(_drawn(tale, manner, chosen, full, 0))
 
 
 def _drawn(
