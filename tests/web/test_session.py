@@ -1,14 +1,18 @@
 """The page of a session: what is drawn, what waits, and where everything is found."""
 
 import re
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.builders import Session, session, tool
 from tests.web.explorer import Explorer
 from tests.web.sessions import exploring, session_called
 
+from steno.session.session import Session as Opened
 from steno.web.pages import session as pages
+from steno.web.story import tale as tales
 
 
 def texts(html: str) -> str:
@@ -354,8 +358,47 @@ def test_what_is_wrong_with_a_file_is_told_beside_it(tmp_path: Path) -> None:
         found.refresh()
         said = found.get(f"/s/{made.session_id}/findings").text
         assert "line.torn" in said
-        assert "steno repair" in said
+        # The command looks where the explorer does, and may be typed as it stands.
+        command = f"steno repair --root {tmp_path / 'config'} {made.session_id[:4]}"
+        assert command in texts(said)
         assert "1 gap in the file" in texts(found.get(f"/s/{made.session_id}").text)
+
+
+def test_what_is_wrong_with_a_sub_agents_file_is_told_when_it_comes(tmp_path: Path) -> None:
+    made = session().user("Look").assistant(tool("Agent", prompt="Look", subagent_type="Explore"))
+    made.agent(lambda agent: agent.assistant("Seen.")).assistant("Fine.").done()
+    with exploring(tmp_path, made) as (found, _):
+        way = f"/s/{made.session_id}/findings"
+        assert "line.torn" not in found.get(way).text
+        (agent,) = (tmp_path / "config").rglob("agent-*.jsonl")
+        agent.write_bytes(agent.read_bytes() + b'{"type":"user","torn')
+        assert "line.torn" in found.get(way).text
+
+
+def test_a_session_that_takes_long_to_read_keeps_no_other_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, quick = session(seed="slow").turn("one", "ok"), session(seed="quick").turn("two", "ok")
+    begun, go_on = threading.Event(), threading.Event()
+    plain = tales.Tale
+
+    def told(opened: Opened, *given: Any, **more: Any) -> tales.Tale:
+        if opened.id == slow.session_id:
+            begun.set()
+            assert go_on.wait(60)
+        return plain(opened, *given, **more)
+
+    monkeypatch.setattr(tales, "Tale", told)
+    with exploring(tmp_path, slow, quick) as (found, _):
+        waiting = threading.Thread(target=found.get, args=(f"/s/{slow.session_id}",))
+        waiting.start()
+        try:
+            assert begun.wait(60)
+            assert found.get(f"/s/{quick.session_id}").status == 200
+            assert waiting.is_alive()
+        finally:
+            go_on.set()
+            waiting.join()
 
 
 @pytest.mark.parametrize(

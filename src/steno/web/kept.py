@@ -38,15 +38,19 @@ class Kept:
 class Few:
     """Small answers about things that are named by all that they depend on; the oldest go first."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = _FEW) -> None:
+        self._lock = Lock()
+        self._most = most
         self._known: dict[Hashable, Any] = {}
 
     def get(self, name: Hashable, answer: Callable[[], _T]) -> _T:
-        """Return an answer."""
-        known = self._known
-        if name not in known:
-            # Pages are made in several threads; one of them may have made room already.
-            while len(known) >= _FEW:
-                known.pop(next(iter(known)), None)
-            known[name] = answer()
-        return known[name]
+        """Return an answer; two who ask at once may both work it out, and neither waits."""
+        with self._lock:
+            if name in self._known:
+                return self._known[name]
+        made = answer()
+        with self._lock:
+            if name not in self._known and len(self._known) >= self._most:
+                del self._known[next(iter(self._known))]
+            self._known[name] = made
+        return made

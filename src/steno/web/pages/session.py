@@ -200,10 +200,10 @@ def findings(house: House, request: Request) -> Response:
     if wish.agent:
         place = _agent_place(house, wish, place)
     try:
-        found = findings_of(place, links(), wish.agent)
+        found = findings_of(house, place, links(), wish.agent)
     except StenoError as error:
         return HTMLResponse(part("session-findings.html.j2", findings=None, why=str(error)))
-    return HTMLResponse(part("session-findings.html.j2", findings=found, why=""))
+    return HTMLResponse(part("session-findings.html.j2", findings=found, why="", asked=wish.agent))
 
 
 def _agent_place(house: House, wish: Wish, place: Place) -> Place:
