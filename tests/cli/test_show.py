@@ -120,7 +120,7 @@ def test_sub_agents_are_nested_and_can_be_opened(steno: Steno) -> None:
 def test_a_compaction_is_a_seam(steno: Steno) -> None:
     told = steno("show", "--demo", "Three languages", "--width", 80).lines
     seam = next(line for line in told if line.startswith("╌"))
-    assert seam.startswith("╌╌╌╌  compacted (auto)  15.8k → 2.6k tokens  3 records kept  ╌╌")
+    assert seam.startswith("╌╌╌╌  compacted (auto)  39.8k to 17.0k tokens  3 records kept  ╌╌")
     assert width(seam) == 80
 
 

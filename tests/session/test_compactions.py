@@ -61,6 +61,21 @@ def test_messages_that_were_kept_are_named() -> None:
     assert seam.post_tokens is not None
 
 
+def test_a_seam_says_what_the_model_had_before_it_when_it_next_answered() -> None:
+    made = session().turn("one", "1").much(40_000).turn("two", "2").compact("Summary.")
+    waiting = made.user("three")
+    (seam,) = opened(waiting).compactions
+    assert seam.context is None
+    found = opened(waiting.assistant("3").turn("four", "4"))
+    (seam,) = found.compactions
+    turn = found.turns()[-2]
+    assert seam.context == turn.usage.context
+    # The client's own figure leaves out what every request begins with.
+    assert seam.pre_tokens is not None
+    assert seam.post_tokens is not None
+    assert seam.post_tokens < seam.context < seam.pre_tokens
+
+
 def test_two_compactions_are_two_seams() -> None:
     made = (
         session().turn("one", "1").compact("A.").turn("two", "2").compact("B.").turn("three", "3")

@@ -90,6 +90,17 @@ def test_the_pages_show_these_figures(demo: Explorer) -> None:
             assert line[1] == (f"{number:,}" if number else "none")
 
 
+def test_compactions_of_the_demo_make_the_context_smaller(demo: Explorer) -> None:
+    seams = 0
+    for listed in sessions(demo):
+        with open_found(found_at(listed.path)) as session:
+            for seam in session.compactions:
+                seams += 1
+                assert seam.pre_tokens is not None
+                assert seam.context is None or seam.context < seam.pre_tokens
+    assert seams >= 2
+
+
 def _rows(text: str) -> dict[str, str]:
     found = re.findall(r'<li class="row[^"]*"[^>]*data-key="([^"]*)"(.*?)</li>', text, re.DOTALL)
     return dict(found)

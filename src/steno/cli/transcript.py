@@ -11,7 +11,7 @@ from steno.console.markdown import markdown_lines
 from steno.report import words
 from steno.safe.terminal import Line, cut, one_line, pad, short_path, width, wrap
 from steno.session.story.branches import Branch
-from steno.session.story.compactions import Compaction
+from steno.session.story.compactions import Compaction, sizes_of
 from steno.session.story.prompts import Prompt
 from steno.session.story.steps import Step
 from steno.session.story.turns import Turn
@@ -158,9 +158,8 @@ def seam_lines(seam: Compaction, manner: Manner) -> Iterator[Line]:
     """Yield the line that is drawn where the conversation was compacted."""
     said = "compacted" if seam.kind == "full" else "old results dropped"
     parts = [f"{said} ({one_line(seam.trigger)})" if seam.trigger else said]
-    if seam.pre_tokens is not None:
-        after = f" → {words.tokens(seam.post_tokens)}" if seam.post_tokens is not None else ""
-        parts.append(f"{words.tokens(seam.pre_tokens)}{after} tokens")
+    if said := words.shrunk(*sizes_of(seam)):
+        parts.append(said)
     if seam.kept:
         parts.append(f"{words.count(len(seam.kept), 'record')} kept")
     said = cut("  ".join(parts), manner.width - 10)

@@ -27,7 +27,7 @@ from steno.demo.blocks import (
     tool,
     tool_reference,
 )
-from steno.demo.core import START, ZERO, Options
+from steno.demo.core import BASE, START, ZERO, Options
 from steno.demo.dialects import DIALECTS
 from steno.demo.generations import generation
 from steno.demo.ids import Ids
@@ -134,7 +134,7 @@ class Session(Output):
         other = self._successor(seed)
         other.tip, other.lineage = None, self.session_id
         other.prompts, other.turns, other.prompt_id, other.slug = [], 0, "", ""
-        other.context = 14_000
+        other.context = BASE
         other.reset_requests()
         return other.command("clear")
 

@@ -10,11 +10,13 @@ from steno.demo.outcomes import Call, Room
 from steno.demo.shapes import Tokens, record
 from steno.format.slugs import slug
 
-__all__ = ["START", "ZERO", "Core", "Options"]
+__all__ = ["BASE", "START", "ZERO", "Core", "Options"]
 
 START: Final = "2026-11-02T09:00:00.000Z"
 ZERO: Final = "00000000-0000-0000-0000-000000000000"
 TIP: Final = "(tip)"
+BASE: Final = 14_000
+"""Tokens that every request begins with: the system's words and the tools."""
 
 
 class Options(TypedDict, total=False):
@@ -70,7 +72,9 @@ class Core:
         self.turns: int = 0
         self.turn_open = False
         self.turn_began = self.clock.ms
-        self.context = 14_000
+        self.context = BASE
+        self.unwritten = 0
+        """Tokens that the next request is longer by than what stands in the session."""
         self.calls: list[Call] = []
         self.answered: Call | None = None
         self.spent: list[tuple[str, Tokens]] = []
@@ -92,6 +96,11 @@ class Core:
     def folder(self) -> str:
         """The project's folder under `projects/`."""
         return slug(self.cwd)
+
+    def much(self, tokens: int) -> Self:
+        """Say that so many tokens were read which are too many to write down here."""
+        self.unwritten += tokens
+        return self
 
     def have(self, path: str, content: str) -> Self:
         """Put a file into the pretend folder; a relative path is below the working directory."""

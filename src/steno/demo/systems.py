@@ -3,6 +3,7 @@
 from typing import Final, Self
 
 from steno.demo.blocks import Json
+from steno.demo.core import BASE
 from steno.demo.shapes import synthetic
 from steno.demo.sides import Sides
 
@@ -10,6 +11,8 @@ __all__ = ["COMPACTED", "Systems"]
 
 COMPACTED: Final = "This session is being continued from a previous conversation"
 _RETRIES: Final = 10
+_LEFT: Final = 2_600
+"""What a compaction leaves of the talk."""
 
 
 class Systems(Sides):
@@ -134,7 +137,7 @@ class Systems(Sides):
         start |= {"content": "Conversation compacted"}
         rest = {"isMeta": False, "timestamp": "", "uuid": "", "level": "info"}
         self.link({**start, **rest, "compactMetadata": data}, parent=None, logicalParentUuid=before)
-        self.context, self.compacted = 16_000, True
+        self.context, self.compacted = BASE + _LEFT, True
         position = {}
         if self.gen.latest:
             position = {"turnPosition": {"promptIndex": len(self.prompts), "turnIndex": self.turns}}
@@ -162,4 +165,4 @@ class Systems(Sides):
             data["preservedSegment"] = segment
             messages = {"anchorUuid": anchor, "uuids": kept, "allUuids": kept}
             data["preservedMessages"] = messages
-        return {**data, "postTokens": 2600, "cumulativeDroppedTokens": self.context - 2600}
+        return {**data, "postTokens": _LEFT, "cumulativeDroppedTokens": self.context - _LEFT}

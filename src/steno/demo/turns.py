@@ -235,11 +235,12 @@ class Turns(Requests):
         thought = sum(len(b["thinking"]) for b in blocks if b["type"] == "thinking")
         tokens = Tokens(
             fresh=4 + size % 9,
-            written=300 + size // 3,
+            written=300 + size // 3 + self.unwritten,
             cached=self.context,
             output=how.get("output", size // _PER_TOKEN + 12),
             thought=thought // _PER_TOKEN,
         )
+        self.unwritten = 0
         self.context += tokens.written + tokens.output
         called = any(block["type"] == "tool_use" for block in blocks)
         model = how.get("model", self.model)

@@ -16,6 +16,7 @@ __all__ = [
     "project_name",
     "project_names",
     "short_day",
+    "shrunk",
     "size",
     "tokens",
 ]
@@ -55,6 +56,20 @@ def size(number: int) -> str:
             break
         value /= _THOUSAND
     return f"{value:.0f} {unit}" if unit == "B" or value >= _TEN else f"{value:.1f} {unit}"
+
+
+def shrunk(before: int | None, after: int | None, left: int | None) -> str:
+    """Return how the context was made smaller; `left` is what a client says where `after` is not known.
+
+    >>> shrunk(167_503, 21_350, 2_600), shrunk(167_503, None, 2_600), shrunk(167_503, None, None)
+    ('167.5k to 21.4k tokens', '167.5k tokens, 2.6k of the talk left', '167.5k tokens')
+    """
+    if before is None:
+        return f"{tokens(after)} tokens" if after is not None else ""
+    if after is not None:
+        return f"{tokens(before)} to {tokens(after)} tokens"
+    rest = f", {tokens(left)} of the talk left" if left is not None else ""
+    return f"{tokens(before)} tokens{rest}"
 
 
 def tokens(number: int) -> str:

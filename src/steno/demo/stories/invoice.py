@@ -54,7 +54,7 @@ def _column() -> Session:
         read(_TEMPLATE),
         grep("width", f"{_CWD}/templates"),
     )
-    made.result().result("templates/print.css:4:  .lines { width: 110%; }")
+    made.result().result("templates/print.css:4:  .lines { width: 110%; }").much(17_000)
     made.assistant(edit(_TEMPLATE, '<table class="lines">', '<table class="lines fit">')).result()
     made.assistant(bash("npm test -- --run", "Run the tests"))
     made.bash_progress("RUN  v3.2.1", "RUN  v3.2.1\n ✓ totals (12)\n").wait(5)
@@ -143,6 +143,7 @@ def _locales() -> Session:
         for name in ("templates", "dates and numbers")
     ]
     made.assistant("Two surveys at once.", *calls).agent(_templates).agent(_numbers)
+    made.much(24_000)
     made.assistant(
         "Both surveys agree: no text may stay in the templates.",
         write(

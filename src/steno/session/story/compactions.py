@@ -17,13 +17,15 @@ from steno.session.resume.segments import preserved
 from steno.session.resume.walk import Loaded, walk
 from steno.session.transcript import Transcript
 
-__all__ = ["Compaction", "compactions_of", "is_seam", "seam_of", "whole_chain"]
+__all__ = ["Compaction", "compactions_of", "is_seam", "seam_of", "sizes_of", "whole_chain"]
 
 CompactionKind: TypeAlias = Literal["full", "micro"]
 _DIALECT: Final = frozenset(("compact_system", "compact_prelude"))
 _MICRO: Final = "microcompact_boundary"
 _LOOK_AHEAD: Final = 4
 """How far behind a boundary its summary may stand."""
+_ANSWERS: Final = 200
+"""How far behind a boundary an answer is looked for."""
 
 
 class Compaction(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +36,11 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True):
     summary: Node | None = None
     trigger: str = ""
     pre_tokens: int | None = None
+    """What the model had before it."""
     post_tokens: int | None = None
+    """What the client thinks is left of the talk; what it always says first is not counted."""
+    context: int | None = None
+    """What the model had before it when it next answered; None as long as it did not."""
     duration: float | None = None
     """Seconds it took."""
     kept: tuple[Node, ...] = ()
@@ -114,6 +120,12 @@ def seam_of(record: Record, node: Node) -> Compaction | None:
     return None
 
 
+def sizes_of(seam: Compaction) -> tuple[int | None, int | None, int | None]:
+    """Return how large the context was, what it was then, and what the client says it would be."""
+    micro = seam.kind == "micro"
+    return seam.pre_tokens, seam.post_tokens if micro else seam.context, seam.post_tokens
+
+
 def _full(transcript: Transcript, loaded: Loaded, nodes: list[Node], place: int) -> Compaction:
     boundary = nodes[place]
     logical = loaded.nodes.get(boundary.logical_parent) if boundary.logical_parent else None
@@ -121,6 +133,7 @@ def _full(transcript: Transcript, loaded: Loaded, nodes: list[Node], place: int)
         _numbered(transcript.record(boundary), boundary, "compactMetadata"),
         summary=_next(nodes, place, lambda other: _is_summary(transcript, other)),
         kept=tuple(preserved(transcript, loaded, boundary)),
+        context=_context(transcript, nodes, place),
         logical_parent=logical or (nodes[place - 1] if place else None),
     )
 
@@ -154,6 +167,18 @@ def _numbers(fields: dict[str, Any]) -> _Numbers:
 
 def _whole(value: float | None) -> int | None:
     return None if value is None else int(value)
+
+
+def _context(transcript: Transcript, nodes: list[Node], place: int) -> int | None:
+    """Return what the model read when it answered for the first time behind a place."""
+    for node in nodes[place + 1 : place + 1 + _ANSWERS]:
+        if node.is_boundary:
+            break
+        if node.type == "assistant" and node.model and not node.synthetic_error:
+            usage = transcript.record(node).usage
+            if usage is not None and usage.context:
+                return usage.context
+    return None
 
 
 def _is_summary(transcript: Transcript, node: Node) -> bool:

@@ -7,6 +7,7 @@ import msgspec
 from markupsafe import Markup
 
 from steno.report import words
+from steno.session.story.compactions import sizes_of
 from steno.session.story.steps import one_line
 from steno.session.story.turns import Turn
 from steno.web.paint import money
@@ -48,8 +49,7 @@ def outline_of(tale: Tale, manner: Manner) -> list[Row]:
     for turn in tale.turns[-_MOST:]:
         seam = turn.compaction
         if seam is not None:
-            sizes = (seam.pre_tokens, seam.post_tokens)
-            said = " to ".join(words.tokens(size) for size in sizes if size is not None)
+            said = words.shrunk(*sizes_of(seam)).removesuffix(" tokens")
             rows.append(Row("", "", "", cut=f"compacted, {said}" if said else "compacted"))
         rows.append(
             Row(

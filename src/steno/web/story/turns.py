@@ -11,7 +11,7 @@ from steno.format.records import read_time
 from steno.report import words
 from steno.report.costs import Cost
 from steno.session.nodes import Node
-from steno.session.story.compactions import Compaction
+from steno.session.story.compactions import Compaction, sizes_of
 from steno.session.story.figures import GIVEN_UP, steps_in
 from steno.session.story.prompts import Prompt
 from steno.session.story.steps import one_line
@@ -252,14 +252,13 @@ def fold_of(turns: Sequence[Turn], tale: Tale, manner: Manner) -> Fold:
 def seam_of(seam: Compaction, number: int, before: Turn | None, tale: Tale, manner: Manner) -> Seam:
     """Return a compaction; `number` counts them, `before` is the turn that it came behind."""
     record = tale.transcript.record(seam.boundary)
-    parts = [words.tokens(each) for each in (seam.pre_tokens, seam.post_tokens) if each is not None]
     why = {"auto": "automatic", "manual": "asked for"}.get(seam.trigger, seam.trigger)
     took = f"took {duration(seam.duration)}" if seam.duration else ""
     made = Seam(
         f"c{number}",
         words.clock(record.time.timestamp()) if record.time else "",
         "Compacted" if seam.kind == "full" else "Old results dropped",
-        f"{' to '.join(parts)} tokens" if parts else "",
+        words.shrunk(*sizes_of(seam)),
         ", ".join(part for part in (why, took) if part),
         f"{words.count(len(seam.kept), 'record')} kept word for word" if seam.kept else "",
         raw=manner.links.record(manner.key, seam.boundary.offset, tale.agent),
