@@ -375,6 +375,33 @@ def test_what_is_wrong_with_a_sub_agents_file_is_told_when_it_comes(tmp_path: Pa
         assert "line.torn" in found.get(way).text
 
 
+def test_a_turn_says_what_it_does_not_show_and_does_not_call_it_steps(tmp_path: Path) -> None:
+    made = session(full=True).user("one").assistant(tool("Bash", command="a")).result("x")
+    made.hook("PostToolUse", "callback", tool="Bash").assistant("ok").done()
+    with exploring(tmp_path, made) as (found, _):
+        html = found.get(f"/s/{made.session_id}").text
+        foot = texts(html[html.index('<footer class="turn-foot">') :].partition("</footer>")[0])
+        assert foot.startswith("1 step ")
+        assert re.search(r"\b1 hook\b", foot)
+        assert "more step" not in foot
+        only = found.get(f"/s/{made.session_id}?detail=answers").text
+        assert "Show its steps" in only
+
+
+def test_what_is_broken_off_is_not_called_abandoned(tmp_path: Path) -> None:
+    made = session().turn("one", "ok").turn("two", "fine")
+    lost = session(seed="lost").turn("apart", "from it")
+    with exploring(tmp_path, made) as (found, (path,)):
+        # A second root: nobody went back, yet it is not in the conversation.
+        path.write_bytes(lost.bytes() + path.read_bytes())
+        found.refresh()
+        text = texts(found.get(f"/s/{made.session_id}").text)
+        assert "Broken off begins on its own" in text
+        assert "1 broken off" in text
+        assert "1 abandoned" not in text
+        assert "abandoned branch" not in found.get("/").text
+
+
 def test_a_session_that_takes_long_to_read_keeps_no_other_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

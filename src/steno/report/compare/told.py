@@ -13,6 +13,7 @@ from steno.report.usage.files import Share
 from steno.report.usage.totals import report_of
 from steno.report.usage.wanted import Wanted
 from steno.session.session import Session
+from steno.session.story.figures import Figures
 from steno.store.count import count_turns
 from steno.store.discover import agents_of
 from steno.store.found import Found
@@ -55,8 +56,10 @@ def known_alone(session: Session, found: Found, prices: Prices) -> Known:
         branch=session.branch,
         models=session.models,
         figures=report_of(share.sums(Wanted(by="model")), "model", prices).totals,
-        turns=count_turns(found),
-        calls=sum(len(node.uses) for node in session.transcript.nodes),
+        counted=Figures(
+            turns=count_turns(found),
+            steps=sum(len(node.uses) for node in session.transcript.nodes),
+        ),
     )
 
 
