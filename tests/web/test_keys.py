@@ -121,7 +121,7 @@ def test_a_search_links_to_the_file_that_has_the_words(
 ) -> None:
     found, same = twins
     for row in same:
-        text = found.get(f"/search?q={row.title}").text
+        text = found.get(f"/?q={row.title}").text
         assert f"/s/{row.key}" in text
 
 
