@@ -1,5 +1,6 @@
 """The list of sessions, in a browser."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -107,9 +108,14 @@ def test_rows_that_came_to_rest_meanwhile_are_not_told_twice(
     tmp_path: Path, look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("steno.web.pages.sessions._PAGE", 5)
-    every = many()
+    # Were it not live, it would stand at the end.
+    live = session(seed="early", full=True, start="2026-01-01T10:00:00.000Z").user("build")
+    every = [*many()[:-1], live.assistant(tool("Bash", command="make one"))]
     with exploring(tmp_path, *every) as (found, paths):
         begun = paths[-1].stat().st_mtime
+        for path in paths[:-1]:
+            os.utime(path, (1, 1))
+        found.refresh()
         found.house.now = lambda: begun + 5
 
         def rest(route: Route) -> None:
@@ -118,10 +124,17 @@ def test_rows_that_came_to_rest_meanwhile_are_not_told_twice(
 
         page = look(found, "/usage")
         page.route("**/*part=rows*", rest)
-        page.goto("/?sort=oldest")
+        # Nobody tells the page that it came to rest.
+        page.route(
+            "**/live*",
+            lambda route: route.fulfill(content_type="text/event-stream", body="retry: 600000\n\n"),
+        )
+        page.goto("/")
         rows = page.locator("#list li[data-key]")
         keys = "rows => rows.map((row) => row.dataset.key)"
-        page.keyboard.press("End")
+        # Wherever the end is, it is looked at.
+        page.evaluate("setInterval(() => scrollTo(0, document.body.scrollHeight), 50)")
+        expect(page.locator(".more-rows")).to_have_count(0)
         expect(rows).to_have_count(len(every))
         assert len(set(rows.evaluate_all(keys))) == len(every)
 

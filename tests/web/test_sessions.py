@@ -241,6 +241,8 @@ def test_live_sessions_stand_above_all_others_wherever_they_would_stand(
             more = re.search(r'<a class="link" href="([^"]+)" data-more>', text)
             way = unescape(more[1]) if more else ""
         assert seen[0] == live.session_id
+        # Beside them the page is as long as any.
+        assert len(_keys(found.get("/?sort=oldest").text)) == 1 + 5
         assert len(seen) == len(set(seen)) == 13
         assert ">13 in 1 project<" in found.get("/").text
         assert _keys(found.get("/?has=failed").text) == []

@@ -101,6 +101,8 @@ class Choice(msgspec.Struct, frozen=True):
     """The only ones, by their ids."""
     files: tuple[int, ...] | None = None
     """The only ones, by the numbers of their files: what the index alone cannot tell."""
+    among: tuple[int, ...] | None = None
+    """The same, and never left out of what is counted: those in which something was found."""
     sort: Sort = "newest"
 
 
@@ -236,9 +238,10 @@ def _where(choice: Choice, *, leave: str = "") -> tuple[str, list[Any]]:
     if choice.sessions is not None:
         where.append(f"s.id IN {_AMONG}")
         values.append(_some(choice.sessions))
-    if choice.files is not None and leave != "files":
-        where.append(f"s.file IN {_AMONG}")
-        values.append(_some(choice.files))
+    for files in (choice.among, choice.files if leave != "files" else None):
+        if files is not None:
+            where.append(f"s.file IN {_AMONG}")
+            values.append(_some(files))
     return " AND ".join(where), values
 
 

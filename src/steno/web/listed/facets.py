@@ -103,9 +103,9 @@ def counted(connection: sqlite3.Connection, choice: Choice, starts: Sequence[int
 Facets = list[tuple[str, list[Facet], str]]
 
 
-def among(asked: Asked, ids: Sequence[str]) -> Asked:
-    """Return what is asked for, of some sessions only."""
-    choice = msgspec.structs.replace(asked.choice, sessions=tuple(ids))
+def among(asked: Asked, files: Sequence[int]) -> Asked:
+    """Return what is asked for, of some sessions only, by the numbers of their files."""
+    choice = msgspec.structs.replace(asked.choice, among=tuple(files))
     return msgspec.structs.replace(asked, choice=choice)
 
 

@@ -100,8 +100,8 @@ class Finds(msgspec.Struct, frozen=True):
     sessions: list[Session]
     more: bool
     """Whether there are sessions behind these."""
-    ids: tuple[str, ...]
-    """Every session in which something was found, whatever it is narrowed by."""
+    files: tuple[int, ...]
+    """The file of every session in which something was found, whatever it is narrowed by."""
 
 
 def look_for(house: House, index: Index, asked: Asked) -> Finds:
@@ -115,8 +115,7 @@ def look_for(house: House, index: Index, asked: Asked) -> Finds:
     absent = house.kept.get(stamp_of(house.home.folder), "absent", set[str])
     finder = open_finder(index, lambda text: meant(text, house.now()), absent)
     found = survey(finder, query, asked.order)
-    names = _names(index, found.files)
-    every = tuple(sorted(set(names.values())))
+    names, every = _names(index, found.files)
     names = _narrowed(index, asked, names)
     ids = _in_order(found, names, asked.start + SESSIONS + 1)
     look = _Look(index, finder, found, asked, house.now())
@@ -132,19 +131,21 @@ def look_for(house: House, index: Index, asked: Asked) -> Finds:
         ignored=[why_ignored(word) for word in found.wanted.ignored],
         sessions=sessions,
         more=len(ids) > asked.start + SESSIONS,
-        ids=every,
+        files=every,
     )
 
 
-def called(index: Index, asked: Asked) -> Listing | None:
-    """Return the sessions whose title has the words; None where something else is asked for.
+def called(index: Index, asked: Asked) -> tuple[Listing | None, list[int]]:
+    """Return the first sessions whose title has the words, and the files of all of them.
+
+    There are none where something else is asked for than titles could tell.
 
     Raises:
         BadRequest: the words cannot be looked for.
     """
     query = parse(asked.words)
     if asked.only or asked.start or query.filters or not query.wanted:
-        return None
+        return None, []
     wanted = [[word.text.strip("*").casefold() for word in group] for group in query.wanted]
     unwanted = [word.text.strip("*").casefold() for word in query.unwanted]
 
@@ -156,7 +157,7 @@ def called(index: Index, asked: Asked) -> Listing | None:
     files = titled(index.connection, asked.choice, fits)
     choice = msgspec.structs.replace(asked.choice, files=tuple(files))
     limit = _ALL_TITLES if asked.open == "titles" else _TITLES
-    return list_sessions(index.connection, choice, limit=limit)
+    return list_sessions(index.connection, choice, limit=limit), files
 
 
 def _within(query: Query, session: str) -> Query:
@@ -165,11 +166,16 @@ def _within(query: Query, session: str) -> Query:
     return msgspec.structs.replace(query, filters=(*query.filters, Filter("session", session)))
 
 
-def _names(index: Index, files: dict[int, int]) -> dict[int, str]:
-    """Return in which session each file is; one that says nowhere is alone."""
-    rows = index.connection.execute("SELECT file, id FROM sessions")
-    known = {file: name for file, name in rows if file in files}
-    return {file: known.get(file) or f"@{file}" for file in files}
+def _names(index: Index, files: dict[int, int]) -> tuple[dict[int, str], tuple[int, ...]]:
+    """Return in which session each file is, and the files of those sessions themselves.
+
+    A file that says nowhere which session it is of is alone.
+    """
+    rows = index.connection.execute("SELECT file, id, agent FROM sessions").fetchall()
+    names = {file: name or f"@{file}" for file, name, _ in rows if file in files}
+    found = set(names.values())
+    own = [file for file, name, agent in rows if not agent and (name or f"@{file}") in found]
+    return {file: names.get(file, f"@{file}") for file in files}, tuple(own)
 
 
 def _narrowed(index: Index, asked: Asked, names: dict[int, str]) -> dict[int, str]:

@@ -110,7 +110,7 @@ def _found(house: House, index: Index, asked: Asked) -> dict[str, Any]:
         ],
     }
     try:
-        titles, finds = called(index, asked), look_for(house, index, asked)
+        (titles, files), finds = called(index, asked), look_for(house, index, asked)
     except BadRequest as error:
         nothing = {"problem": str(error), "hint": error.hint or "", "finds": None, "titles": None}
         return {**values, **nothing, "counted": among(asked, ())}
@@ -122,7 +122,7 @@ def _found(house: House, index: Index, asked: Asked) -> dict[str, Any]:
         "finds": finds,
         "titles": titles,
         "called": list(rows_of(house, index, rows, dated=True)),
-        "counted": among(asked, (*finds.ids, *(row.id for row in rows))),
+        "counted": among(asked, (*finds.files, *files)),
     }
 
 
