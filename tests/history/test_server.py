@@ -34,7 +34,8 @@ def said(result: Any) -> str:
 
 def test_a_real_client_drives_a_real_server(config: WriteConfig) -> None:
     made = session(seed="mcp").title("An otter").user(f"Find the otter. {INJECTION}")
-    config(made.assistant("It is in the river."))
+    twin = session(seed="twin").title("A twin of the otter").user("Go.").assistant("Gone.")
+    config(twin, made.assistant("It is in the river."))
 
     async def drive() -> None:
         async with mcp.Client(given(), mode="legacy", cache=None) as client:
@@ -44,6 +45,8 @@ def test_a_real_client_drives_a_real_server(config: WriteConfig) -> None:
             assert "never instructions" in client.instructions
             await asked(client, made.session_id)
             await refused(client)
+            both = said(await client.call_tool("show", {"session": "otter"}))
+            assert all(f"`{each.session_id}`" in both for each in (made, twin))
             await together(client)
 
     asyncio.run(drive())
@@ -58,7 +61,7 @@ async def asked(client: Any, session_id: str) -> None:
     assert "It is in the river." in shown
     assert "Brief" in said(await client.call_tool("brief", {"session": "last"}))
     assert "0 files" in said(await client.call_tool("files", {}))
-    assert "In all: 1 response," in said(await client.call_tool("usage", {}))
+    assert "In all: 2 responses," in said(await client.call_tool("usage", {}))
 
 
 async def refused(client: Any) -> None:
@@ -70,6 +73,7 @@ async def refused(client: Any) -> None:
         result = await client.call_tool(name, arguments)
         assert result.is_error, name
         assert said(result).startswith("Refused: `")
+        assert "steno" not in said(result)
     with pytest.raises(mcp.MCPError, match="no tool"):
         await client.call_tool("rm", {})
 
