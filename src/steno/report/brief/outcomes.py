@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from steno.report.brief.runners import numbers_in
 from steno.report.compare.suites import SuiteRun, suite_run
 from steno.session.story.steps import Step
 
@@ -58,6 +59,8 @@ def tests_said(
     `by_name` says that the command is called like one that runs tests.
     """
     numbers = suite_run(step.outcome)
+    if by_name and (numbers is None or not numbers.passed):
+        numbers = numbers_in(printed()) or numbers
     if numbers is not None:
         return step.state == "ok" and not numbers.failed, numbers
     if not by_name or step.outcome == "in background":
