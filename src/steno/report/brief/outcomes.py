@@ -31,7 +31,7 @@ _SPINS: Final = " \t" + "".join(map(chr, range(0x2800, 0x2900)))
 _STRONG: Final = re.compile(
     r"^(?:[\w.]*(?:Error|Exception)\b.*:|error(?:\[\w+\])?:|fatal:|panic:|E   \S|--- FAIL:|✗"
     r"|npm ERR! (?!code|A complete|path)|ERROR\b|(?-i:FAILED |FAIL\t)|curl: \(|CONFLICT "
-    r"|\[?\S{0,20}\]?\s?\S+\.\w+:\d+(?::\d+)?(?::?\s))"
+    r"|\[?\S{0,20}\]?\s?\S+\.\w+:\d+(?::\d+)?:?\s(?!\w*(?:Error|Exception)$))"
     r"|\berror TS\d+:",
     re.IGNORECASE,
 )
