@@ -17,7 +17,7 @@ __all__ = [
     "encode_state",
 ]
 
-RULES: Final = "2"
+RULES: Final = "3"
 """Which rules files are read by. Whoever changes what is kept of a record, or which words of it are
 searched, counts on: then everything is read again."""
 SHIFT: Final = 40
