@@ -119,6 +119,29 @@ def test_a_file_is_told_through_time_with_gaps(steno: Steno, ids: tuple[str, str
     assert told["versions"][1]["prompt"] == "Go on."
 
 
+def test_a_command_whose_doing_was_found_later_is_no_gap(steno: Steno, config: WriteConfig) -> None:
+    path = "/home/ada/found.txt"
+    made = session(seed="found").user("Go.").assistant(tool("Write", file_path=path, content="a\n"))
+    made.result().assistant(tool("Bash", command=f"echo b >> {path}")).result("")
+    made.assistant(tool("Read", file_path=path)).result(
+        "1\ta\n2\tb",
+        detail={
+            "type": "text",
+            "file": {
+                "filePath": path,
+                "content": "a\nb\n",
+                "numLines": 3,
+                "startLine": 1,
+                "totalLines": 3,
+            },
+        },
+    )
+    config(made.assistant("Done.").done())
+    told = steno("files", path).out
+    assert "Changed outside" in told
+    assert "nothing shows" not in told
+
+
 def test_a_version_comes_out_of_a_pipe_byte_for_byte(steno: Steno, ids: tuple[str, str]) -> None:
     assert steno("files", PATH, "--at", "1").data == b"a\nb\n"
     assert steno("files", PATH, "--at", f"{ids[0][:8]}:2").data != b""

@@ -138,6 +138,20 @@ def test_json_has_every_byte_of_the_files(demo: list[Found]) -> None:
             assert end == len(raw)
 
 
+def test_json_masks_a_secret_that_goes_over_several_damaged_lines(tmp_path: Path) -> None:
+    made = session(seed="pem").user("Hi.").assistant("Ho.").done()
+    letters = "MIIEowIBAAKCAQEA0Z3VS5JJcds3xfnygWyF8PbnGy0AHB7MhgwMbRvI0MBZhpI"
+    key = f"-----BEGIN RSA PRIVATE KEY-----\n{letters}\nq{letters}\n-----END RSA PRIVATE KEY-----\n"
+    path = tmp_path / f"{made.session_id}.jsonl"
+    path.write_bytes(made.bytes() + key.encode() + made.bytes())
+    told = json.loads(_whole(find(str(path)), "json"))
+    pieces = [piece for file in told["files"] for piece in file["pieces"]]
+    gaps = b"".join(b64decode(piece["base64"]) for piece in pieces if "base64" in piece)
+    assert b"masked:private-key" in gaps
+    assert letters.encode() not in gaps
+    assert sum("record" in piece for piece in pieces) == 2 * len(made.bytes().splitlines())
+
+
 def test_json_holds_the_lines_as_they_were_written(told: Found) -> None:
     whole = _whole(told, "json", mask=False)
     for line in Path(told.path).read_bytes().splitlines():

@@ -39,6 +39,19 @@ def test_every_kind_of_name(folder: Path) -> None:
     assert folder
 
 
+def test_a_file_of_another_name_goes_by_the_id_that_its_records_name(tmp_path: Path) -> None:
+    made = [session(seed=name).user("Go.").assistant("Done.") for name in "ab"]
+    for number, each in enumerate(made):
+        path = tmp_path / str(number) / "full.jsonl"
+        path.parent.mkdir()
+        path.write_bytes(each.bytes())
+    wanted = made[1].session_id
+    assert find(wanted, str(tmp_path)).path == str(tmp_path / "1" / "full.jsonl")
+    assert find(wanted[:8], str(tmp_path)).path == str(tmp_path / "1" / "full.jsonl")
+    with pytest.raises(NotFound):
+        find(wanted[:3], str(tmp_path))
+
+
 def test_an_exact_title_wins_over_a_part_of_another(config: WriteConfig) -> None:
     config(talk(ONE, "Tide", 8), talk(TWO, "Tide and storm", 9))
     assert find("Tide").place.session_id == ONE

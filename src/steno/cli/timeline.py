@@ -1,6 +1,7 @@
 """One file through time, one of its versions, or what lies between two, for people and programs."""
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
 from steno.cli.table import Column, layout
@@ -132,7 +133,9 @@ def _notes(history: History) -> Iterator[str]:
             f"{words.count(history.lost, 'touch', 'touches')} cannot be read any more: the sessions "
             "are gone, and were not archived"
         )
-    gaps = sum(each.verb == "command" and not each.settled for each in history.versions)
+    # What was found changed later shows what the commands before it did.
+    since = takewhile(lambda each: each.verb != "outside", reversed(history.versions))
+    gaps = sum(each.verb == "command" and not each.settled for each in since)
     if gaps:
         yield f"{words.count(gaps, 'command')} may have changed it, and nothing shows what it did"
 

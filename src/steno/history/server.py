@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from steno._version import __version__
-from steno.errors import BadRequest, StenoError
+from steno.errors import Ambiguous, BadRequest, StenoError
 from steno.history.asked import Brief, Files, Search, Show, Usage, asked, schema
 from steno.history.library import Library
 from steno.history.pages import paged
-from steno.history.quoted import word
+from steno.history.quoted import path, word
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -27,6 +27,7 @@ _INSTRUCTIONS: Final = (
 )
 _LIMITED: Final = " Only the sessions of some projects are told about."
 _SAID: Final = 500
+_MOST: Final = 6
 
 
 def _search(given: Search, library: Library) -> Generator[str, None, None]:
@@ -94,7 +95,13 @@ def answer(name: str, arguments: dict[str, Any] | None, library: Library) -> str
 
 def _failed(error: StenoError) -> str:
     # An error may name sessions by their titles: quoted, as everything that they say.
-    hint = f"; {error.hint}" if error.hint else ""
+    if isinstance(error, Ambiguous):
+        names = ", ".join(path(each) for each in error.candidates[:_MOST])
+        more = f" and {len(error.candidates) - _MOST:,} more" if error.candidates[_MOST:] else ""
+        return f"Refused: {word(str(error), _SAID)}; one of: {names}{more}"
+    # What to type at a prompt is of no use to who has only these tools.
+    typed = "steno " in error.hint or "--" in error.hint
+    hint = f"; {error.hint}" if error.hint and not typed else ""
     return f"Refused: {word(f'{error}{hint}', _SAID)}"
 
 

@@ -283,12 +283,26 @@ def _hexadecimal(text: str) -> bool:
 
 def _by_title(name: str, files: list[Found], among: Among) -> Found | None:
     looks = _with_lent_titles(list(seen(files)))
+    recorded = _by_recorded_id(name.lower(), looks, among)
+    if recorded:
+        return _only(name, recorded)
     titled = [(found, look) for found, look in looks if look.title and among(look)]
     exact = [found for found, look in titled if look.title == name]
     if exact:
         return _only(name, exact)
     wanted = name.casefold()
     return _only(name, [found for found, look in titled if wanted in look.title.casefold()])
+
+
+def _by_recorded_id(
+    wanted: str, looks: Iterable[tuple[Found, Glance]], among: Among
+) -> list[Found]:
+    """Return the sessions whose records name an id that their file is not called by."""
+    if len(wanted) < SHORTEST:
+        return []
+    fitting = [each for each in looks if each[1].id.lower().startswith(wanted) and among(each[1])]
+    exact = [found for found, look in fitting if look.id.lower() == wanted]
+    return exact or [found for found, _ in fitting]
 
 
 def _only(name: str, found: list[Found]) -> Found | None:

@@ -177,6 +177,41 @@ def test_tests_whose_output_says_nothing_are_not_said_to_have_passed(
     assert len(work.commands) == (passed is None)
 
 
+@pytest.mark.parametrize(
+    ("command", "printed", "numbers"),
+    [
+        ("mvn test", "Tests run: 12, Failures: 2, Errors: 1, Skipped: 0", (False, 9, 3)),
+        ("phpunit", "OK (12 tests, 30 assertions)", (True, 12, 0)),
+        ("phpunit", "Tests: 12, Assertions: 30, Failures: 2.", (False, 10, 2)),
+        ("bundle exec rspec", "10 examples, 2 failures", (False, 8, 2)),
+        ("dotnet test", "Passed!  - Failed:     0, Passed:    12, Skipped:", (True, 12, 0)),
+        ("python -m unittest", "Ran 12 tests in 0.1s\n\nFAILED (errors=1)", (False, 11, 1)),
+        ("deno test", "ok | 12 passed | 0 failed (3s)", (True, 12, 0)),
+        ("node --test", "# tests 3\n# pass 2\n# fail 1", (False, 2, 1)),
+        ("npx playwright test", "  2 failed\n    a\n    b\n  10 passed (3s)", (False, 10, 2)),
+        ("npx playwright test", "  10 passed (3s)", (True, 10, 0)),
+    ],
+)
+def test_the_numbers_of_many_runners_are_read(
+    command: str, printed: str, numbers: tuple[bool, int, int]
+) -> None:
+    one = did(session(seed=1).user("Go."), bash(command), printed, error=not numbers[0])
+    (found,) = brief(one).work.tests
+    assert (found.ok, found.passed, found.failed) == numbers
+
+
+def test_a_look_at_what_tests_said_is_no_test() -> None:
+    one = did(session(seed=1).user("Go."), bash("cat log.txt"), "3 failed, 12 passed in 2s")
+    told = brief(one)
+    assert (told.work.tests, told.open) == ((), ())
+
+
+def test_a_rehearsed_push_is_none() -> None:
+    printed = "[main abcdef1] Flip it\n 1 file changed, 1 insertion(+)"
+    one = did(session(seed=1).user("Go."), bash("git commit -m x && git push --dry-run"), printed)
+    assert [each.pushed for each in brief(one).work.commits] == [False]
+
+
 def test_commits_come_from_what_git_printed_and_know_of_a_push_behind_them() -> None:
     one = session(seed=1).user("Go.")
     did(one, write(_FILE))

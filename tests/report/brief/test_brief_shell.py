@@ -138,6 +138,10 @@ def test_a_command_is_named_without_where_it_runs_and_how_much_is_shown() -> Non
         ),
         ("Checked 4 files.\n\u2819The paths are ignored:\nsum", "The paths are ignored:"),
         ("Checked 1 file.\n  \u2716 No file\nfailed to", "\u2716 No file"),
+        (
+            "a/test_b.py:7: AssertionError\nFAILED a/test_b.py - assert 1",
+            "FAILED a/test_b.py - assert 1",
+        ),
         ("100 10.2M  0 10.2M\nzsh: nothing here", "zsh: nothing here"),
         ("", ""),
     ],

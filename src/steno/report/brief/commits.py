@@ -32,6 +32,7 @@ _TITLE: Final = re.compile(
 _PULL: Final = re.compile(
     r"https?://[\w.:-]+(?:/[\w.~-]+){2,6}/(?:pull|merge_requests|pullrequest|pull-requests)/\d{1,9}"
 )
+_REHEARSED: Final = re.compile(r"\bgit\b[^\n;&|]{0,200}\bpush\b[^\n;&|]{0,400}\s(?:--dry-run|-n)\b")
 _REJECTED: Final = re.compile(r"\[(?:remote )?rejected\]|^error: failed to push", re.MULTILINE)
 _HASH: Final = 12
 _SUBJECT: Final = 300
@@ -56,7 +57,7 @@ def commits(deeds: Iterable[Deed]) -> tuple[Commit, ...]:
 def _pushes(deed: Deed) -> bool:
     if deed.shell is None or not deed.shell.runs("git", "push") or deed.step.state != "ok":
         return False
-    return not _REJECTED.search(deed.printed)
+    return not (_REHEARSED.search(deed.step.command) or _REJECTED.search(deed.printed))
 
 
 def _made(deed: Deed) -> Iterator[Commit]:

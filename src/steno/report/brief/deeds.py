@@ -85,9 +85,13 @@ class Deed:
     @cached_property
     def tests(self) -> tuple[bool, SuiteRun | None] | None:
         """Whether the tests that it ran passed, and their numbers; None where it ran none."""
-        if self.shell is None or self.step.state not in ("ok", "failed"):
+        shell = self.shell
+        if shell is None or self.step.state not in ("ok", "failed"):
             return None
-        return tests_said(self.step, lambda: self.printed, by_name=self.shell.tests)
+        if shell.only_looks and not shell.tests:
+            # A look at what some tests said before.
+            return None
+        return tests_said(self.step, lambda: self.printed, by_name=shell.tests)
 
     @property
     def verdict(self) -> State:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from steno.report.brief.runners import numbers_in
 from steno.report.compare.suites import SuiteRun, suite_run
 from steno.session.story.steps import Step
 
@@ -30,7 +31,7 @@ _SPINS: Final = " \t" + "".join(map(chr, range(0x2800, 0x2900)))
 _STRONG: Final = re.compile(
     r"^(?:[\w.]*(?:Error|Exception)\b.*:|error(?:\[\w+\])?:|fatal:|panic:|E   \S|--- FAIL:|✗"
     r"|npm ERR! (?!code|A complete|path)|ERROR\b|(?-i:FAILED |FAIL\t)|curl: \(|CONFLICT "
-    r"|\[?\S{0,20}\]?\s?\S+\.\w+:\d+(?::\d+)?(?::?\s))"
+    r"|\[?\S{0,20}\]?\s?\S+\.\w+:\d+(?::\d+)?:?\s(?!\w*(?:Error|Exception)$))"
     r"|\berror TS\d+:",
     re.IGNORECASE,
 )
@@ -58,6 +59,8 @@ def tests_said(
     `by_name` says that the command is called like one that runs tests.
     """
     numbers = suite_run(step.outcome)
+    if by_name and (numbers is None or not numbers.passed):
+        numbers = numbers_in(printed()) or numbers
     if numbers is not None:
         return step.state == "ok" and not numbers.failed, numbers
     if not by_name or step.outcome == "in background":

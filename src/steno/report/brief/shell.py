@@ -219,6 +219,8 @@ def _is_test(part: tuple[str, ...]) -> bool:
         return True
     if words[0] in ("playwright", "cypress"):
         return words[1:2] in (("test",), ("run",))
+    if words[0] == "node":
+        return "--test" in part
     if words[0].startswith("python") and words[1:]:
         return words[1].endswith("manage.py") and words[2:3] == ("test",)
     rest = [word for word in words[1:4] if word != "run"]

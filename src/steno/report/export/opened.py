@@ -114,11 +114,13 @@ class Cut(msgspec.Struct, frozen=True):
     edits: tuple[Edit, ...]
 
     def of(self, data: bytes, begin: int, end: int) -> bytes:
-        """Return a stretch of a file, masked."""
+        """Return a stretch of a file, masked; what goes beyond it is masked on either side."""
         inside = [
-            msgspec.structs.replace(edit, begin=edit.begin - begin, end=edit.end - begin)
+            msgspec.structs.replace(
+                edit, begin=max(edit.begin, begin) - begin, end=min(edit.end, end) - begin
+            )
             for edit in self.edits
-            if begin <= edit.begin and edit.end <= end
+            if edit.begin < end and edit.end > begin
         ]
         return applied(data[begin:end], inside)
 

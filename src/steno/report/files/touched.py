@@ -21,7 +21,6 @@ __all__ = [
     "Touched",
     "in_order",
     "paths",
-    "project_of",
     "projects",
     "touched",
 ]
@@ -213,13 +212,3 @@ def paths(connection: sqlite3.Connection) -> Iterable[str]:
     """Yield every path that was touched, some of them often."""
     for (path,) in connection.execute(f"SELECT t.path FROM tool_calls t WHERE {COUNTS}"):
         yield path
-
-
-def project_of(connection: sqlite3.Connection, path: str) -> str:
-    """Return the project whose sessions touched a file last."""
-    row = connection.execute(
-        f"SELECT s.project FROM tool_calls t JOIN sessions s ON s.file = t.message >> {SHIFT} "
-        f"WHERE t.path = ? AND {COUNTS} ORDER BY t.time DESC LIMIT 1",
-        (path,),
-    ).fetchone()
-    return "" if row is None else row[0]
