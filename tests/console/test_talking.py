@@ -36,6 +36,10 @@ def test_a_conversation(terminal: Make) -> None:
     console.idle()
     console.send("\x04")
     console.sees("once more to leave")
+    console.send("x")
+    console.loses("once more to leave")
+    console.send("\x7f\x04")
+    console.sees("once more to leave")
     console.send("\x04")
     assert console.ends() == 0
     console.told("steno chat --resume", "goes on here")

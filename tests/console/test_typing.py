@@ -73,7 +73,14 @@ def test_completion_of_commands_and_files(terminal: Make) -> None:
     console.open()
     console.idle()
     console.send("/re")
-    console.sees("/resume", "go on with another session", "/rewind")
+    console.sees("/resume", "go on with another session", "/rewind", "tab and arrows choose")
+    console.send(TAB)
+    console.sees("› /rename")
+    console.send(TAB)
+    console.sees("› /resume", "▸ /resume")
+    # What is pressed at once is heard in order.
+    console.send("\x15/cos" + TAB + ENTER)
+    console.told("› /cost", "nothing was asked yet")
     console.send("\x15/gree")
     console.sees("/greet", "Greets somebody")
     console.send(TAB)
@@ -86,9 +93,18 @@ def test_completion_of_commands_and_files(terminal: Make) -> None:
     console.sees("deep/er/station.py")
     console.send(TAB)
     console.sees("look at @deep/er/station.py")
-    console.send("\x15/nothing-like-this" + ENTER)
-    console.told("There is no command /nothing-like-this")
-    console.idle()
+    console.send("\x15look at @stat")
+    console.sees("  deep/er/station.py", "tab and arrows choose")
+    console.send(DOWN)
+    console.sees("▸ deep/er/station.py")
+    console.send(ENTER + "closely")
+    console.sees("› look at @deep/er/station.py closely")
+    asked = len(console.server.requests)
+    for typed, meant in (("/nothing-like-this", "/help lists them"), ("/hepl", "/help?")):
+        console.send("\x15" + typed + ENTER)
+        console.told(f"there is no command {typed}; ", meant)
+        console.sees(f"› {typed}")
+    assert len(console.server.requests) == asked
     console.proves()
 
 

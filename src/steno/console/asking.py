@@ -3,16 +3,18 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from steno.console.dialog import Choice, Dialog
+from steno.errors import StenoError
 from steno.format.values import as_list, as_object
 from steno.safe.terminal import Line, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from steno.agent.options import Options
     from steno.console.prompt import Prompt
     from steno.console.stream import Stream
 
-__all__ = ["Asking", "ask_trust"]
+__all__ = ["Asking", "settle_trust"]
 
 _PLAN: Final = (
     Choice("y", "yes, and edit freely", "acceptEdits"),
@@ -119,7 +121,22 @@ class Asking:
         return list(reply.values) if many else reply.value
 
 
-async def ask_trust(prompt: "Prompt", folder: str, found: list[str]) -> bool:
+async def settle_trust(prompt: "Prompt", stream: "Stream", options: "Options") -> None:
+    """Ask once about a folder that brings files which would have an effect."""
+    from steno.guard.trust import own_files, trust
+
+    found = own_files(options.cwd)
+    if options.trusted or not found:
+        return
+    try:
+        if await _trusts(prompt, options.cwd, found):
+            trust(options.cwd)
+            options.trusted = True
+    except StenoError as error:
+        stream.note(str(error))
+
+
+async def _trusts(prompt: "Prompt", folder: str, found: list[str]) -> bool:
     """Ask whether a folder's own files may have an effect; what there is is named."""
     columns = prompt.screen.width - 6
     body: list[Line] = []

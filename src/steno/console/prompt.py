@@ -31,6 +31,7 @@ from steno.console.pastes import Pastes
 from steno.safe.terminal import Line, cut, one_line, width
 
 if TYPE_CHECKING:
+    from prompt_toolkit.document import Document
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.history import History
     from prompt_toolkit.input import Input
@@ -92,6 +93,8 @@ class Prompt:
         """Returns what goes on now, in so many columns and rows."""
         self.status: Callable[[int], Line] = lambda _columns: []
         self.completer: Completer = DummyCompleter()
+        self.found_at_once: Callable[[Document], list[Completion] | None] = lambda _typed: []
+        """Returns what could come next; None where that has to be looked for first."""
         self.hint = ""
         self.armed = True
         """Whether keys go to the question; not while something else is being typed."""
@@ -262,8 +265,8 @@ class Prompt:
                     (f"{space}{meta}", "dim"),
                 ]
             )
-        if len(found) > len(shown):
-            lines.append([(f"  {len(found)} in all", "dim")])
+        more = "; there are more" if len(found) > len(shown) else ""
+        lines.append([(cut(f"  tab and arrows choose{more}", columns), "dim")])
         return self.screen.fragments(lines)
 
     def _status(self) -> "StyleAndTextTuples":

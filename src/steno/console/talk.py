@@ -14,6 +14,8 @@ from steno.errors import StenoError
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from prompt_toolkit.buffer import Buffer
+
     from steno.agent.calls import Judge
     from steno.agent.events import Ended, Event
     from steno.agent.loop import Model
@@ -42,6 +44,7 @@ class Talk:
         self.screen = screen
         self.setting = setting
         self.prompt = Prompt(screen, self, history=Typed())
+        self.prompt.buffer.on_text_changed += self._typed_on
         self.face = Face(self)
         self.waiting: list[str] = []
         """What was said and is yet to be taken up."""
@@ -92,7 +95,9 @@ class Talk:
     async def _work(self) -> None:
         """Get the engine, and take up what is said until the user leaves."""
         self.ready = await asyncio.to_thread(self._prepared)
-        await self._trust()
+        from steno.console import asking
+
+        await asking.settle_trust(self.prompt, self.stream, self.ready.options)
         async with self.ready.model() as model:
             self._model = model
             try:
@@ -124,7 +129,9 @@ class Talk:
         for asks in (self.consents, self.asking):
             asks.notify = self.face.notify
             asks.stop = self.interrupt
-        self.prompt.completer = Completions(self._named, self._cwd)
+        completions = Completions(self._named, self._cwd)
+        self.prompt.completer = completions
+        self.prompt.found_at_once = completions.at_once
         return ready
 
     async def _warm_up(self) -> None:
@@ -132,21 +139,6 @@ class Talk:
         from steno.console.markdown import markdown_lines
 
         await asyncio.to_thread(lambda: list(markdown_lines("```python\npass\n```", 40)))
-
-    async def _trust(self) -> None:
-        from steno.console.asking import ask_trust
-        from steno.guard.trust import own_files, trust
-
-        options = self.ready.options
-        found = own_files(options.cwd)
-        if options.trusted or not found:
-            return
-        try:
-            if await ask_trust(self.prompt, options.cwd, found):
-                trust(options.cwd)
-                options.trusted = True
-        except StenoError as error:
-            self.stream.note(str(error))
 
     async def release(self) -> None:
         """Leave the session; another is entered next."""
@@ -231,6 +223,11 @@ class Talk:
         self._woken.set()
         self.screen.refresh()
 
+    def _typed_on(self, _buffer: "Buffer") -> None:
+        """Whoever types on does not mean to leave."""
+        if self.prompt.hint == _AGAIN:
+            self.prompt.hint = ""
+
     def beside(self, doing: "Awaitable[Any]") -> None:
         """Do something while other things go on."""
         task = asyncio.ensure_future(self._guarded(doing))
@@ -307,6 +304,7 @@ class Talk:
 
     async def _do(self, text: str) -> None:
         from steno.console import typed
+        from steno.console.commands import miscalled
 
         found = self.table.found(text)
         if found is not None:
@@ -318,6 +316,11 @@ class Talk:
         elif text.startswith("#") and "\n" not in text and text.strip("# "):
             self.stream.said(text)
             await typed.keep_memory(self, text.lstrip("# "))
+        elif wrong := miscalled(text, self._named()):
+            self.stream.said(text)
+            self.stream.note(wrong)
+            if not self.prompt.buffer.text:
+                self.prompt.put(text)
         else:
             await self.say(text)
 

@@ -3,6 +3,7 @@
 Everything else that begins so is the engine's: commands and skills of the user's and the project's.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from steno.console.talk import Talk
 
-__all__ = ["Command", "Run", "Table"]
+__all__ = ["Command", "Run", "Table", "miscalled"]
 
 Run: TypeAlias = "Callable[[Talk, str], Awaitable[None]]"
 _FAMILIES: Final = ("around", "conversation", "files", "sessions", "telling")
@@ -61,3 +62,19 @@ class Table:
     def offers(self) -> list[tuple[str, str]]:
         """Return names with a word on each."""
         return [(command.name, command.help) for command in self.commands]
+
+
+def miscalled(text: str, offers: list[tuple[str, str]]) -> str:
+    """Return what to say of a call of nothing that is offered; nothing where it may be a path."""
+    from difflib import get_close_matches
+
+    call = called(text)
+    if call is None or os.path.lexists(f"/{call[0]}"):
+        return ""
+    names = [name for name, _ in offers]
+    # The last part of a name is enough.
+    if any(name == call[0] or name.endswith(f":{call[0]}") for name in names):
+        return ""
+    near = get_close_matches(call[0], names, 1)
+    meant = f"do you mean /{near[0]}?" if near else "/help lists them"
+    return f"there is no command /{call[0]}; {meant}"
