@@ -18,7 +18,8 @@ def results(console: Terminal) -> str:
 
 
 def test_a_permission_question_explains_and_is_answered_once(terminal: Make) -> None:
-    script = Script().on("go", tool("Bash", command="mkdir -p a && git status | tee log.txt"))
+    command = "mkdir -p a && PAGER=x git status | tee log.txt && date > date"
+    script = Script().on("go", tool("Bash", command=command))
     script.then("Done.")
     console = terminal(script)
     console.open()
@@ -28,8 +29,9 @@ def test_a_permission_question_explains_and_is_answered_once(terminal: Make) -> 
         "Bash wants to run",
         "it runs, one after the other:",
         "! mkdir -p a",
-        "✓ git status",
+        "! PAGER=x git status",
         "! tee log.txt",
+        "! > date",
         "asks because",
         "waiting for you",
     )
@@ -139,6 +141,39 @@ def test_an_edit_is_seen_before_it_is_made(terminal: Make) -> None:
     console.proves()
 
 
+def test_nothing_of_what_is_agreed_to_is_left_out(terminal: Make) -> None:
+    lines = "\n".join(f"echo {number} >> made" for number in range(30))
+    change = {"old_string": "x = 1", "new_string": "x = " + "1 + " * 30 + "Ω"}
+    script = Script().on("run", tool("Bash", command=lines)).then("Ran.")
+    script.on("mend", tool("Read", file_path="a.py"))
+    script.then(tool("Edit", file_path="a.py", **change)).then("Mended.")
+    console = terminal(script, columns=80)
+    (console.project / "a.py").write_text("x = 1\n")
+    console.open()
+    console.say("run it")
+    console.sees(
+        "echo 11 >> made", "… 18 more lines: d shows all", "asks because", "! echo 0 > made"
+    )
+    assert "echo 29 >> made" not in console.everything
+    console.send("d")
+    console.told("echo 12 >> made", "echo 29 >> made")
+    console.sees("Permission")
+    console.send("n")
+    console.sees("What should it do instead?")
+    console.send(ENTER)
+    console.told("Ran.")
+    console.idle()
+    console.say("mend it")
+    console.sees("Permission", "Ω", "this session: Edit(/a.py)")
+    console.resize(40, 30)
+    console.sees("Ω", "esc stops")
+    console.send("y")
+    console.told("Mended.")
+    console.say("/diff")
+    console.waits(lambda: console.text.count("Ω") == 1)
+    console.proves()
+
+
 def test_whoever_types_does_not_answer_by_accident(terminal: Make) -> None:
     gate = Gate()
     script = Script().on("go", tool("Bash", command="touch made"), after=gate).then("Done.")
@@ -227,13 +262,13 @@ def test_questions_are_answered_by_choice_by_several_and_in_words(terminal: Make
     console.say("ask me")
     console.sees("Which?", "Red", "all green", "an answer in your own words")
     console.send(DOWN + ENTER)
-    console.sees("Which ones?", "◻ 1 Red")
+    console.sees("Which ones?", "◻  1  Red")
     console.send("1" + "3")
-    console.sees("✓ 1 Red", "✓ 3 Blue")
+    console.sees("✓  1  Red", "✓  3  Blue")
     console.send(ENTER)
     console.sees("And?")
     console.send(TAB + "none of these" + ENTER)
-    console.told("Noted.")
+    console.told("Noted.", "Which ones? Red, Blue")
     console.idle()
     said = results(console)
     assert '"Which?"="Green"' in said

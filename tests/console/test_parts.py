@@ -117,6 +117,24 @@ def test_a_command_is_read_in_parts() -> None:
     ]
 
 
+def test_what_an_answer_means_is_told_in_full_beside_it_or_below() -> None:
+    meaning = "like a fire engine that comes around the corner at night"
+    choices = (Choice("1", "Red", "red", meaning), Choice("2", "Green", "green", "like grass"))
+
+    async def shown(columns: int) -> list[str]:
+        return words(Dialog("Colour", (), choices).lines(columns, 20, ""))
+
+    wide = asyncio.run(shown(60))
+    assert wide[1:4] == [
+        "▸  1  Red    like a fire engine that comes around the",
+        "             corner at night",
+        "   2  Green  like grass",
+    ]
+    narrow = asyncio.run(shown(30))
+    assert " ".join("".join(narrow[2:5]).split()) == meaning
+    assert all(width(line) <= 30 for line in narrow)
+
+
 def test_a_frame_goes_out_in_one_piece() -> None:
     written: list[str] = []
 

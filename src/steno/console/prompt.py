@@ -43,6 +43,8 @@ __all__ = ["MARK", "Prompt", "Wishes"]
 MARK: Final = "› "
 """What stands before what the user types."""
 _MENU: Final = 8
+_AROUND: Final = 5
+"""How many rows there are around a question: what goes on, what is typed, the status."""
 _TALLEST: Final = 12
 _FRAME_TIME: Final = 0.04
 _ESCAPE_TIME: Final = 0.05
@@ -137,7 +139,8 @@ class Prompt:
             self.armed = not self.buffer.text or dialog.search
             self.focus()
             if self.screen.reader:
-                self.screen.print(dialog.lines(self.screen.width, self.screen.rows * 4, ""))
+                columns, rows = self.screen.width, self.screen.rows * 4
+                self.screen.print(dialog.lines(columns, rows, "", plain=True))
             self.screen.refresh()
             try:
                 return await dialog.answer
@@ -225,16 +228,19 @@ class Prompt:
         return dialog is not None and self.armed and (dialog.typing or dialog.search)
 
     def _live(self) -> "StyleAndTextTuples":
-        most = max(self.screen.rows // 3, 3)
+        # What is asked needs its room more than what goes on.
+        most = 2 if self.dialog is not None else max(self.screen.rows // 3, 3)
         return self.screen.fragments(self.live(self.screen.width - 1, most))
 
     def _dialog(self) -> "StyleAndTextTuples":
         dialog = self.dialog
         if dialog is None:
             return []
-        columns, rows = self.screen.width, max(self.screen.rows - 6, 4)
+        columns, rows = self.screen.width, max(self.screen.rows - _AROUND, 4)
         if self.screen.reader:
-            return self.screen.fragments([[dialog.title, ("?", "")]])
+            pointed = dialog.pointed(self.words.text)
+            said = f"{dialog.title.rstrip('?')}? {pointed}".strip()
+            return self.screen.fragments([[one_line(said, columns - 1)]])
         lines = dialog.lines(columns, rows, self.words.text)
         if not self.armed:
             lines.append([(cut("tab answers; you were typing", columns), "yellow")])
