@@ -57,7 +57,7 @@ def test_a_refusal_is_told_to_the_model_in_the_users_words(terminal: Make) -> No
     console.send("n")
     console.sees("What should it do instead?")
     console.send("use mkdir" + ENTER)
-    console.told("denied", "Pity.")
+    console.told("› use mkdir", "denied", "Pity.")
     console.idle()
     assert "They said: use mkdir" in results(console)
     console.say("two")

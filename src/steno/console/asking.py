@@ -70,6 +70,8 @@ class Asking:
             words = reply.words
             if reply.value == "no":
                 words = await self._words("What should be different?")
+            if words.strip():
+                self._stream.said(words)
             return {"approved": False, "words": words}
         return {"approved": True, "mode": reply.value}
 

@@ -89,7 +89,7 @@ class Consents:
             if reply.value == "session":
                 return Permission(granted=True, rules=decision.offers[:1])
             if reply.value == "words":
-                return _no(reply)
+                return self._no(reply)
             if reply.value in ("why", "all"):
                 self._tell(call, decision, why=reply.value == "why")
                 continue
@@ -197,8 +197,14 @@ class Consents:
 
     async def _refuse(self) -> Permission | None:
         dialog = Dialog("No. What should it do instead?", (), (), words="enter alone: just no")
-        reply = await self._prompt.ask(dialog)
-        return _no(reply)
+        return self._no(await self._prompt.ask(dialog))
+
+    def _no(self, reply: Reply | None) -> Permission:
+        words = reply.words.strip() if reply is not None else ""
+        if not words:
+            return Permission(granted=False, words=_REFUSED)
+        self._stream.said(words)
+        return Permission(granted=False, words=f"{_REFUSED} They said: {words}")
 
     async def _edit(self, call: dict[str, Any]) -> Permission | None:
         given = as_object(call.get("input")) or {}
@@ -237,11 +243,6 @@ def _choices(call: dict[str, Any], decision: Decision) -> list[Choice]:
         choices.append(Choice("d", "the whole diff", "all"))
     choices.append(Choice("?", "why", "why"))
     return choices
-
-
-def _no(reply: Reply | None) -> Permission:
-    words = reply.words.strip() if reply is not None else ""
-    return Permission(granted=False, words=f"{_REFUSED} They said: {words}" if words else _REFUSED)
 
 
 def _what(name: str) -> str:
