@@ -37,6 +37,26 @@ def test_a_narrow_terminal_and_one_that_is_resized(terminal: Make) -> None:
     console.proves()
 
 
+def test_where_lines_are_broken_anew_nothing_of_the_region_is_left_behind(terminal: Make) -> None:
+    script = Script().on("run", tool("Bash", command="touch made")).then("Ran.")
+    console = terminal(script, columns=100, rows=50, TMUX="somewhere")
+    console.open()
+    console.say("run it")
+    console.sees("Permission", "esc stops")
+    console.narrow(60)
+    once = ("┌ Permission", "┐", "esc stops", "› run it", "steno chat", "asks before writing")
+    console.waits(
+        lambda: (
+            max(map(len, console.text.splitlines())) < 60
+            and all(console.text.count(each) == 1 for each in once)
+        ),
+        "one question",
+    )
+    console.send("y")
+    console.told("Ran.")
+    console.proves()
+
+
 def test_without_colours_nothing_is_coloured(terminal: Make) -> None:
     script = Script().on("hello", f"```python\nprint(1)\n```\n\n{LONG}")
     console = terminal(script, NO_COLOR="1")

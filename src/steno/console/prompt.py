@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, Completion, DummyCompleter
 from prompt_toolkit.enums import EditingMode
@@ -28,6 +27,7 @@ from prompt_toolkit.styles import Style
 from steno.console.dialog import Dialog, Reply
 from steno.console.keys import keys_for
 from steno.console.pastes import Pastes
+from steno.console.region import Region
 from steno.safe.terminal import Line, cut, one_line, width
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Prompt:
         """What is typed to a question."""
         self.search = Buffer(multiline=False)
         self._asking = asyncio.Lock()
-        self.app: Application[None] = Application(
+        self.app = Region(
             layout=self._layout(),
             key_bindings=keys_for(self),
             editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
@@ -125,6 +125,8 @@ class Prompt:
         )
         self.app.ttimeoutlen = _ESCAPE_TIME
         self.app.timeoutlen = _CHORD_TIME
+        # A frame may come before the signal that the window has changed.
+        self.app.before_render += Region.find_again
         screen.attach(self.app)
 
     # Asking
