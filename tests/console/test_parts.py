@@ -32,6 +32,7 @@ def test_a_large_paste_is_one_word_and_is_sent_whole() -> None:
     assert word == "[paste 1: 5,000 lines]"
     assert pastes.whole(f"See {word} and [paste 2: x]") == f"See {text} and [paste 2: x]"
     assert pastes.take("short") == "short"
+    assert Pastes().take("x\n" * 20) == "[paste 1: 20 lines]"
     assert pastes.take("x" * 5000) == "[paste 2: 5,000 letters]"
 
 

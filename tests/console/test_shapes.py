@@ -57,6 +57,14 @@ def test_where_lines_are_broken_anew_nothing_of_the_region_is_left_behind(termin
     console.proves()
 
 
+def test_a_terminal_that_can_only_print_is_refused_in_a_word(terminal: Make) -> None:
+    console = terminal(Script(), TERM="dumb")
+    console.open(wait="")
+    assert console.ends() == 2
+    assert "steno chat -p PROMPT answers and leaves" in console.text
+    assert b"\x1b" not in console.raw
+
+
 def test_without_colours_nothing_is_coloured(terminal: Make) -> None:
     script = Script().on("hello", f"```python\nprint(1)\n```\n\n{LONG}")
     console = terminal(script, NO_COLOR="1")

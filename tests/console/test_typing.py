@@ -135,6 +135,13 @@ def test_shell_memory_and_images(terminal: Make) -> None:
     console.say("what is in dot.png ?")
     console.told("with the image dot.png", "Yes.")
     console.idle()
+    console.say("/rewind")
+    console.sees(
+        "Go back to before which prompt?", "▸ what is in dot.png ?", "  !echo out; touch made"
+    )
+    assert "<bash" not in console.text
+    console.send(ESC)
+    console.loses("Go back to")
     sent = json.dumps(console.server.requests[-1].body["messages"])
     assert "<bash-input>echo out; touch made</bash-input>" in sent
     assert "<bash-stdout>out" in sent
@@ -152,7 +159,7 @@ def test_modes_keys_editor_and_vi(terminal: Make) -> None:
         console.send(SHIFT_TAB)
         console.sees(words)
     console.send("?")
-    console.told("search what was typed before", "shift-tab")
+    console.told("search what was typed before", "shift-tab", "everything that tools said")
     console.send("\x07")
     console.sees("› written elsewhere")
     console.send(ENTER)

@@ -19,7 +19,7 @@ class Pastes:
     def take(self, text: str) -> str:
         """Return what to put into the prompt for a paste: itself, or a word that stands for it."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        lines = text.count("\n") + 1
+        lines = text.rstrip("\n").count("\n") + 1
         if lines <= _LINES and len(text) <= _LETTERS:
             return text
         number = len(self._texts) + 1

@@ -279,7 +279,7 @@ class Prompt:
 
     def _status(self) -> "StyleAndTextTuples":
         columns = self.screen.width - 1
-        hint: list[Line] = [[(cut(self.hint, columns), "dim")]] if self.hint else []
+        hint: list[Line] = [[(cut(f" {self.hint}", columns), "dim")]] if self.hint else []
         return self.screen.fragments([*hint, self.status(columns)])
 
 

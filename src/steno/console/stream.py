@@ -93,7 +93,7 @@ class Stream:
     def said(self, text: str, *, mark: str = MARK) -> None:
         """Print what the user said."""
         lines = wrap(text, max(self._screen.width - 3, 10))
-        shown = lines if len(lines) <= _PROSE else [*lines[:20], f"… {len(lines)} lines"]
+        shown = lines if len(lines) <= _PROSE else [*lines[:20], f"… {len(lines):,} lines in all"]
         head: list[Line] = [
             [(mark if not at else "  ", "bold blue"), line] for at, line in enumerate(shown)
         ]

@@ -217,6 +217,7 @@ class Talk:
         self.prompt.hint = ""
         found = self.table.found(text) if self.started is not None else None
         if found is not None and found[0].anytime and self.is_busy():
+            self.stream.said(text)
             self.beside(found[0].run(self, found[1]))
             return
         self.waiting.append(text)
@@ -287,6 +288,7 @@ class Talk:
                 raise
         finally:
             self._doing = None
+            self.prompt.hint = ""
             ticking.cancel()
             self.changed()
         self.face.lead_on()
@@ -336,7 +338,7 @@ class Talk:
         for name in named:
             self.stream.note(f"with the image {name}", "dim")
         self.stream.begin()
-        self.face.title(text)
+        self.face.begin(text)
         began = time.monotonic()
         ended = await self.started.hear(content)
         if time.monotonic() - began > _LONG:

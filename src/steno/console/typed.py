@@ -83,7 +83,7 @@ async def run_shell(talk: "Talk", command: str) -> None:
     if not outcome.is_error:
         step = Told(verb="Bash")
         lines = list(body_lines(call, outcome, step, talk.screen.width, whole=True))
-        left = f"… {len(lines) - _SHOWN} more lines; ctrl-o shows all"
+        left = f"… {len(lines) - _SHOWN} more lines; the model reads all of them"
         more: list[Line] = [["       ", (left, "dim")]]
         talk.stream.block(lines if len(lines) <= _SHOWN else [*lines[:_SHOWN], *more], "steps")
     said = f"<bash-input>{command}</bash-input>"

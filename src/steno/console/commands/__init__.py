@@ -4,21 +4,24 @@ Everything else that begins so is the engine's: commands and skills of the user'
 """
 
 import os
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
 from steno.agent.commands import called
+from steno.safe.terminal import Line, one_line, pad, width, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from steno.console.talk import Talk
 
-__all__ = ["Command", "Run", "Table", "miscalled"]
+__all__ = ["Command", "Run", "Table", "miscalled", "rows_of"]
 
 Run: TypeAlias = "Callable[[Talk, str], Awaitable[None]]"
+_NAMES: Final = 30
 _FAMILIES: Final = ("around", "conversation", "files", "sessions", "telling")
 
 
@@ -78,3 +81,15 @@ def miscalled(text: str, offers: list[tuple[str, str]]) -> str:
     near = get_close_matches(call[0], names, 1)
     meant = f"do you mean /{near[0]}?" if near else "/help lists them"
     return f"there is no command /{call[0]}; {meant}"
+
+
+def rows_of(rows: Sequence[tuple[str, str]], columns: int, style: str = "bold") -> list[Line]:
+    """Return names, and beside them what is said of each, on as many lines as that takes."""
+    named = [(one_line(name), about) for name, about in rows]
+    room = min(max((width(name) for name, _ in named), default=0), _NAMES, columns // 2)
+    lines: list[Line] = []
+    for name, about in named:
+        parts = wrap(about, max(columns - room - 5, 10))
+        for at, part in enumerate(parts):
+            lines.append(["  ", (pad("" if at else name, room), style), "  ", part])
+    return lines
