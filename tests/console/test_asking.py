@@ -123,6 +123,36 @@ def test_a_yes_for_the_session_and_one_for_good_and_a_command_that_is_edited(
     console.proves()
 
 
+def test_a_command_of_several_parts_is_allowed_by_a_rule_for_each(terminal: Make) -> None:
+    script = Script()
+    for number in range(2):
+        command = tool("Bash", command=f"make a{number} && git status && make b{number}")
+        script.on(f"run {number}", command).then(f"Ran {number}.")
+        script.on(f"again {number}", command).then(f"Ran {number} again.")
+    console = terminal(script)
+    (console.project / "Makefile").write_text("%:\n\t@touch $@\n")
+    console.open()
+    console.say("run 0")
+    console.sees("this session: Bash(make a0), Bash(make b0)")
+    console.send("s")
+    console.told("Ran 0.")
+    console.idle()
+    console.say("run 1")
+    console.sees("Permission")
+    console.send("a")
+    console.sees("where is it kept?", "  Bash(make a1)", "  Bash(make b1)")
+    console.send("p")
+    console.told("Ran 1.")
+    console.idle()
+    kept = json.loads((console.project / ".claude" / "settings.local.json").read_text())
+    assert kept["permissions"]["allow"] == ["Bash(make a1)", "Bash(make b1)"]
+    for number in range(2):
+        console.say(f"again {number}")
+        console.told(f"Ran {number} again.")
+        console.idle()
+    console.proves()
+
+
 def test_an_edit_is_seen_before_it_is_made(terminal: Make) -> None:
     script = Script().on("mend", tool("Read", file_path="a.py"))
     script.then(tool("Edit", file_path="a.py", old_string="x = 1", new_string="x = 2"))

@@ -87,7 +87,7 @@ class Consents:
             if reply.value == "once":
                 return Permission(granted=True)
             if reply.value == "session":
-                return Permission(granted=True, rules=decision.offers[:1])
+                return Permission(granted=True, rules=decision.offers[:1] or decision.together)
             if reply.value == "words":
                 return self._no(reply)
             if reply.value in ("why", "all"):
@@ -159,6 +159,8 @@ class Consents:
         else:
             lines.append("no rule allows it, and the mode does not either")
         lines += [f"this rule would allow it: {offer}" for offer in decision.offers]
+        if decision.together:
+            lines.append(f"these would together: {', '.join(decision.together)}")
         lines.append("rules that deny come first, then those that ask, then those that allow")
         self._stream.block(
             [["    ", (part, "dim")] for line in lines for part in wrap(line, columns - 1)], "why"
@@ -168,18 +170,20 @@ class Consents:
 
     async def _keep(self, decision: Decision) -> Permission | None:
         """Ask which rule is kept and where; both are seen before anything is saved."""
-        offers = decision.offers
-        choices = [Choice(str(at), rule, rule) for at, rule in enumerate(offers[:5], 1)]
-        rule = offers[0]
-        if len(choices) > 1:
+        rules = decision.offers[:1] or decision.together
+        if len(decision.offers) > 1:
             rows = [
-                Choice(each.key, each.label, each.value, _reach(each.value)) for each in choices
+                Choice(str(at), rule, rule, _reach(rule))
+                for at, rule in enumerate(decision.offers[:5], 1)
             ]
             reply = await self._prompt.ask(Dialog("Which rule?", (), rows))
             if reply is None:
                 return None
-            rule = reply.value
-        body: list[Line] = [["  ", (rule, "bold")]]
+            rules = (reply.value,)
+
+        def body(columns: int) -> list[Line]:
+            return [["  ", (line, "bold")] for rule in rules for line in wrap(rule, columns - 2)]
+
         places = [Choice(key, label, place, self._file(place)) for key, place, label in _PLACES]
         reply = await self._prompt.ask(
             Dialog("Allow this from now on, and where is it kept?", body, places)
@@ -187,7 +191,7 @@ class Consents:
         if reply is None:
             return None
         place = cast("Where", reply.value)
-        return Permission(granted=True, rules=(rule,), place=place)
+        return Permission(granted=True, rules=rules, place=place)
 
     def _file(self, place: Where) -> str:
         """Return where a rule is kept, as short as it can be said."""
@@ -229,8 +233,8 @@ def _some(lines: Iterable[Line], most: int) -> list[Line]:
 
 def _choices(call: dict[str, Any], decision: Decision) -> list[Choice]:
     choices = [Choice("y", "yes, once", "once")]
-    if decision.offers:
-        rule = decision.offers[0]
+    if decision.offers or decision.together:
+        rule = ", ".join(decision.offers[:1] or decision.together)
         command = (as_object(call.get("input")) or {}).get("command")
         # A rule is seen in full before it holds; that of a long command is the command itself.
         same = len(rule) > _RULE and rule == f"Bash({command})"
