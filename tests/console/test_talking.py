@@ -59,12 +59,17 @@ def test_an_answer_is_seen_as_it_comes_and_stays_when_it_is_broken_into(terminal
     console.open()
     console.say("tell me")
     console.sees("First part.", "Second p", "working", "esc breaks in; what you type meanwhile")
+    console.say("and then this")
+    console.sees("queued  and then this")
     console.send(ESC)
     console.sees("interrupted; say what to do instead")
     console.loses("esc breaks in")
     gate.open()
     console.idle()
     assert "Second p" in console.everything
+    console.sees("› and then this")
+    assert len(console.prompts()) == 1
+    console.send("\x15")
     console.say("what was it?")
     console.told("Nothing.")
     console.idle()

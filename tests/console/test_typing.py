@@ -36,6 +36,10 @@ def test_lines_pastes_and_history(terminal: Make) -> None:
     console.idle()
     assert "pasted 0\\npasted 1\\n" in said(console)
     assert "pasted 1999" in said(console)
+    console.paste("red \x1b[31m, \u202ebackwards\u202c, \u200bnothing\x07")
+    console.sees("red ^[[31m, \ufffdbackwards\ufffd, \ufffdnothing^G")
+    assert "\u202e".encode() not in console.raw
+    console.send("\x03")
     console.paste("short\rpaste")
     console.sees("› short", "  paste")
     console.send("\x03")
@@ -52,6 +56,10 @@ def test_lines_pastes_and_history(terminal: Make) -> None:
     console.idle()
     console.send(UP)
     console.sees("› See: [paste 1")
+    asked = len(console.server.requests)
+    console.send(ENTER)
+    console.sees("[paste 1: 2,000 lines] was not kept; enter once more sends it as it stands")
+    assert len(console.server.requests) == asked
     console.send("\x03\x12")
     console.sees("search:")
     console.send("two")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.markdown import Markdown, MarkdownElement
     from rich.style import Style
 
-__all__ = ["markdown_lines", "parser"]
+__all__ = ["markdown_lines", "parser", "warm_up"]
 
 _COLOURS: Final = ("", "red", "green", "yellow", "blue", "magenta", "cyan", "")
 _BRIGHT: Final = 8
@@ -49,6 +49,11 @@ def markdown_lines(text: str, width: int, *, unicode: bool = True) -> Iterator[L
         elif not blank:
             yield []
         blank = empty
+
+
+def warm_up() -> None:
+    """Load what the first answer needs, before it is needed."""
+    list(markdown_lines("```python\npass\n```", 40))
 
 
 @cache

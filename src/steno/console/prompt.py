@@ -22,13 +22,15 @@ from prompt_toolkit.layout import (
     Window,
 )
 from prompt_toolkit.layout.controls import SearchBufferControl
+from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.styles import Style
 
 from steno.console.dialog import Dialog, Reply
+from steno.console.history import LONGEST
 from steno.console.keys import keys_for
 from steno.console.pastes import Pastes
 from steno.console.region import Region
-from steno.safe.terminal import Line, cut, one_line, width
+from steno.safe.terminal import Line, clean, cut, one_line, width
 
 if TYPE_CHECKING:
     from prompt_toolkit.document import Document
@@ -42,6 +44,7 @@ __all__ = ["MARK", "Prompt", "Wishes"]
 
 MARK: Final = "› "
 """What stands before what the user types."""
+_HIDDEN: Final = "\N{REPLACEMENT CHARACTER}"
 _MENU: Final = 8
 _AROUND: Final = 5
 """How many rows there are around a question: what goes on, what is typed, the status."""
@@ -176,7 +179,13 @@ class Prompt:
         text = self.typed()
         if not text.strip():
             return
-        self.buffer.append_to_history()
+        if lost := self.pastes.lost(self.buffer.text):
+            said = f"{lost} was not kept; enter once more sends it as it stands"
+            if self.hint != said:
+                self.hint = said
+                return
+        # What was pasted is there again with the prompt, unless it is very large.
+        self.buffer.history.append_string(text if len(text) <= LONGEST else self.buffer.text)
         self.buffer.reset()
         self.pastes.forget()
         self.wishes.submit(text)
@@ -195,7 +204,12 @@ class Prompt:
         menu = Condition(self._has_menu)
         searching = SearchBufferControl(buffer=self.search)
         typing = Window(
-            BufferControl(self.buffer, search_buffer_control=searching, preview_search=True),
+            BufferControl(
+                self.buffer,
+                search_buffer_control=searching,
+                preview_search=True,
+                input_processors=[_Visible()],
+            ),
             wrap_lines=True,
             dont_extend_height=True,
             height=Dimension(min=1, max=_TALLEST),
@@ -281,6 +295,22 @@ class Prompt:
         columns = self.screen.width - 1
         hint: list[Line] = [[(cut(f" {self.hint}", columns), "dim")]] if self.hint else []
         return self.screen.fragments([*hint, self.status(columns)])
+
+
+class _Visible(Processor):
+    """Shows that there is something in a paste that nobody would see, or that turns it around."""
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        """Return the line with a sign for each such letter, so that the cursor stays right."""
+        fragments: StyleAndTextTuples = []
+        for style, text, *_ in transformation_input.fragments:
+            shown = "".join(_HIDDEN if _is_hidden(each) else each for each in text)
+            fragments.append((style, shown))
+        return Transformation(fragments)
+
+
+def _is_hidden(letter: str) -> bool:
+    return not letter.isascii() and clean(letter) != letter
 
 
 class _Late(Completer):

@@ -95,7 +95,7 @@ class Talk:
     async def _work(self) -> None:
         """Get the engine, and take up what is said until the user leaves."""
         self.ready = await asyncio.to_thread(self._prepared)
-        from steno.console import asking
+        from steno.console import asking, markdown
 
         await asking.settle_trust(self.prompt, self.stream, self.ready.options)
         async with self.ready.model() as model:
@@ -103,7 +103,7 @@ class Talk:
             try:
                 await self.enter(self.ready.work())
                 self.face.greet()
-                self.beside(self._warm_up())
+                self.beside(asyncio.to_thread(markdown.warm_up))
                 if self.setting.first:
                     self.waiting.append(self.setting.first)
                 while not self._leaving:
@@ -133,12 +133,6 @@ class Talk:
         self.prompt.completer = completions
         self.prompt.found_at_once = completions.at_once
         return ready
-
-    async def _warm_up(self) -> None:
-        """Load what the first answer needs, before it is needed."""
-        from steno.console.markdown import markdown_lines
-
-        await asyncio.to_thread(lambda: list(markdown_lines("```python\npass\n```", 40)))
 
     async def release(self) -> None:
         """Leave the session; another is entered next."""
@@ -240,7 +234,10 @@ class Talk:
         return self.waiting.pop() if self.waiting else ""
 
     def interrupt(self) -> None:
-        """Break into what is done."""
+        """Break into what is done; what was to be done next is the user's again."""
+        if self.waiting and not self._leaving:
+            waiting, self.waiting = self.waiting, []
+            self.prompt.put("\n".join([*waiting, *filter(None, [self.prompt.buffer.text])]))
         agent = self.started.agent if self.started is not None else None
         if agent is not None and agent.is_working:
             agent.interrupt()
