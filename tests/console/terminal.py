@@ -51,6 +51,11 @@ class _Screen(pyte.HistoryScreen):
         # It knows no dim letters; nothing blinks here, so these stand for them.
         super().select_graphic_rendition(*(5 if each == 2 else each for each in attrs), **more)
 
+    def erase_in_display(self, how: int = 0, *more: Any, **named: Any) -> None:
+        if how == 0 and (self.cursor.x, self.cursor.y) == (0, 0):
+            raise AssertionError("tmux would keep what was on the screen")
+        super().erase_in_display(how, *more, **named)
+
     def report_device_status(self, mode: int) -> None:
         raise AssertionError(f"the console asked the terminal for {mode}")
 
@@ -143,6 +148,24 @@ class Terminal:
         """Make the window another size."""
         self.size = (columns, rows)
         self._screen.resize(rows, columns)
+        self.child.setwinsize(rows, columns)
+
+    def narrow(self, columns: int) -> None:
+        """Make the window narrower as many terminals do: what does not fit goes on below."""
+        screen, rows = self._screen, self.size[1]
+        lines = [
+            [line[at : at + columns] for at in range(0, len(line) or 1, columns)]
+            for line in self.text.split("\n")
+        ]
+        row, column = screen.cursor.y, screen.cursor.x
+        row = sum(map(len, lines[:row])) + column // columns
+        screen.erase_in_display(2)
+        screen.resize(rows, columns)
+        for number, piece in enumerate((each for line in lines for each in line), 1):
+            screen.cursor_position(number)
+            screen.draw(piece)
+        screen.cursor_position(row + 1, column % columns + 1)
+        self.size = (columns, rows)
         self.child.setwinsize(rows, columns)
 
     def kill(self, number: int) -> None:

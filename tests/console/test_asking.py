@@ -18,7 +18,8 @@ def results(console: Terminal) -> str:
 
 
 def test_a_permission_question_explains_and_is_answered_once(terminal: Make) -> None:
-    script = Script().on("go", tool("Bash", command="mkdir -p a && git status | tee log.txt"))
+    command = "mkdir -p a && PAGER=x git status | tee log.txt && date > date"
+    script = Script().on("go", tool("Bash", command=command))
     script.then("Done.")
     console = terminal(script)
     console.open()
@@ -28,8 +29,9 @@ def test_a_permission_question_explains_and_is_answered_once(terminal: Make) -> 
         "Bash wants to run",
         "it runs, one after the other:",
         "! mkdir -p a",
-        "✓ git status",
+        "! PAGER=x git status",
         "! tee log.txt",
+        "! > date",
         "asks because",
         "waiting for you",
     )
@@ -55,7 +57,7 @@ def test_a_refusal_is_told_to_the_model_in_the_users_words(terminal: Make) -> No
     console.send("n")
     console.sees("What should it do instead?")
     console.send("use mkdir" + ENTER)
-    console.told("denied", "Pity.")
+    console.told("› use mkdir", "denied", "Pity.")
     console.idle()
     assert "They said: use mkdir" in results(console)
     console.say("two")
@@ -121,6 +123,36 @@ def test_a_yes_for_the_session_and_one_for_good_and_a_command_that_is_edited(
     console.proves()
 
 
+def test_a_command_of_several_parts_is_allowed_by_a_rule_for_each(terminal: Make) -> None:
+    script = Script()
+    for number in range(2):
+        command = tool("Bash", command=f"make a{number} && git status && make b{number}")
+        script.on(f"run {number}", command).then(f"Ran {number}.")
+        script.on(f"again {number}", command).then(f"Ran {number} again.")
+    console = terminal(script)
+    (console.project / "Makefile").write_text("%:\n\t@touch $@\n")
+    console.open()
+    console.say("run 0")
+    console.sees("this session: Bash(make a0), Bash(make b0)")
+    console.send("s")
+    console.told("Ran 0.")
+    console.idle()
+    console.say("run 1")
+    console.sees("Permission")
+    console.send("a")
+    console.sees("where is it kept?", "  Bash(make a1)", "  Bash(make b1)")
+    console.send("p")
+    console.told("Ran 1.")
+    console.idle()
+    kept = json.loads((console.project / ".claude" / "settings.local.json").read_text())
+    assert kept["permissions"]["allow"] == ["Bash(make a1)", "Bash(make b1)"]
+    for number in range(2):
+        console.say(f"again {number}")
+        console.told(f"Ran {number} again.")
+        console.idle()
+    console.proves()
+
+
 def test_an_edit_is_seen_before_it_is_made(terminal: Make) -> None:
     script = Script().on("mend", tool("Read", file_path="a.py"))
     script.then(tool("Edit", file_path="a.py", old_string="x = 1", new_string="x = 2"))
@@ -136,6 +168,39 @@ def test_an_edit_is_seen_before_it_is_made(terminal: Make) -> None:
     console.send("y")
     console.told("▾ Edit     a.py  +1 \N{MINUS SIGN}1", "Mended.")
     console.idle()
+    console.proves()
+
+
+def test_nothing_of_what_is_agreed_to_is_left_out(terminal: Make) -> None:
+    lines = "\n".join(f"echo {number} >> made" for number in range(30))
+    change = {"old_string": "x = 1", "new_string": "x = " + "1 + " * 30 + "Ω"}
+    script = Script().on("run", tool("Bash", command=lines)).then("Ran.")
+    script.on("mend", tool("Read", file_path="a.py"))
+    script.then(tool("Edit", file_path="a.py", **change)).then("Mended.")
+    console = terminal(script, columns=80)
+    (console.project / "a.py").write_text("x = 1\n")
+    console.open()
+    console.say("run it")
+    console.sees(
+        "echo 11 >> made", "… 18 more lines: d shows all", "asks because", "! echo 0 > made"
+    )
+    assert "echo 29 >> made" not in console.everything
+    console.send("d")
+    console.told("echo 12 >> made", "echo 29 >> made")
+    console.sees("Permission")
+    console.send("n")
+    console.sees("What should it do instead?")
+    console.send(ENTER)
+    console.told("Ran.")
+    console.idle()
+    console.say("mend it")
+    console.sees("Permission", "Ω", "this session: Edit(/a.py)")
+    console.resize(40, 30)
+    console.sees("Ω", "esc stops")
+    console.send("y")
+    console.told("Mended.")
+    console.say("/diff")
+    console.waits(lambda: console.text.count("Ω") == 1)
     console.proves()
 
 
@@ -227,13 +292,13 @@ def test_questions_are_answered_by_choice_by_several_and_in_words(terminal: Make
     console.say("ask me")
     console.sees("Which?", "Red", "all green", "an answer in your own words")
     console.send(DOWN + ENTER)
-    console.sees("Which ones?", "◻ 1 Red")
+    console.sees("Which ones?", "◻  1  Red")
     console.send("1" + "3")
-    console.sees("✓ 1 Red", "✓ 3 Blue")
+    console.sees("✓  1  Red", "✓  3  Blue")
     console.send(ENTER)
     console.sees("And?")
     console.send(TAB + "none of these" + ENTER)
-    console.told("Noted.")
+    console.told("Noted.", "Which ones? Red, Blue")
     console.idle()
     said = results(console)
     assert '"Which?"="Green"' in said

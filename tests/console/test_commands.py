@@ -121,7 +121,8 @@ def test_commands_that_go_another_way(terminal: Make) -> None:
     at = len(console.raw)
     console.say("/transcript")
     console.waits(lambda: b"one more" in console.raw[at:])
-    console.idle()
+    # The line at the bottom comes back when the program has ended.
+    console.waits(lambda: console.raw.rfind(b"? keys") > console.raw.find(b"one more", at))
     assert b"\x1b[1m" not in console.raw[at:]
     console.say("/clear")
     console.told("a new session; /resume")

@@ -106,3 +106,11 @@ def test_a_table_is_given_out_only_when_it_is_whole() -> None:
 def test_escapes_of_the_model_do_not_act() -> None:
     lines = grown(["bad \x1b[2J\x1b]0;title\x07 \u202ecod"])
     assert lines == ["bad ␛[2J␛]0;title␇ \\u{202e}cod"]
+
+
+def test_a_heading_begins_where_everything_else_does() -> None:
+    assert words(list(markdown_lines("# A heading\n\nAnd words.", 40))) == [
+        "A heading",
+        "",
+        "And words.",
+    ]

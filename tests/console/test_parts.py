@@ -32,6 +32,7 @@ def test_a_large_paste_is_one_word_and_is_sent_whole() -> None:
     assert word == "[paste 1: 5,000 lines]"
     assert pastes.whole(f"See {word} and [paste 2: x]") == f"See {text} and [paste 2: x]"
     assert pastes.take("short") == "short"
+    assert Pastes().take("x\n" * 20) == "[paste 1: 20 lines]"
     assert pastes.take("x" * 5000) == "[paste 2: 5,000 letters]"
 
 
@@ -115,6 +116,24 @@ def test_a_command_is_read_in_parts() -> None:
         "tee",
         "rm",
     ]
+
+
+def test_what_an_answer_means_is_told_in_full_beside_it_or_below() -> None:
+    meaning = "like a fire engine that comes around the corner at night"
+    choices = (Choice("1", "Red", "red", meaning), Choice("2", "Green", "green", "like grass"))
+
+    async def shown(columns: int) -> list[str]:
+        return words(Dialog("Colour", (), choices).lines(columns, 20, ""))
+
+    wide = asyncio.run(shown(60))
+    assert wide[1:4] == [
+        "▸  1  Red    like a fire engine that comes around the",
+        "             corner at night",
+        "   2  Green  like grass",
+    ]
+    narrow = asyncio.run(shown(30))
+    assert " ".join("".join(narrow[2:5]).split()) == meaning
+    assert all(width(line) <= 30 for line in narrow)
 
 
 def test_a_frame_goes_out_in_one_piece() -> None:

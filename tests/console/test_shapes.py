@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable
 
-from tests.console.terminal import ENTER, Terminal
+from tests.console.terminal import DOWN, ENTER, Terminal
 
 from steno.model.server.minds import Gate, Reply, Said, text, tool
 from steno.model.server.script import Script
@@ -18,23 +18,51 @@ def test_a_narrow_terminal_and_one_that_is_resized(terminal: Make) -> None:
     pieces = (LONG, "\n\nThen ", gate, "the end.")
     words = "".join(piece for piece in pieces if isinstance(piece, str))
     script = Script().on("tell", Reply(content=(Said({"type": "text", "text": words}, pieces),)))
-    script.on("run", tool("Bash", command="touch " + "x" * 60)).then("Ran.")
+    script.on("run", tool("Bash", command="touch " + "x" * 60 + "y")).then("Ran.")
     console = terminal(script, columns=40, rows=20)
     console.open(wait="opus-4-5")
     console.say("tell")
     console.sees("Then")
     console.resize(100, 30)
     console.sees("context")
-    console.resize(44, 16)
+    console.resize(44, 20)
     gate.open()
     console.told("the end.", "137 out")
     console.say("run")
-    console.sees("Permission", "yes, once")
+    console.sees("Permission", "yes, once", "xxy  ", "this session: exactly this")
     assert max(len(line) for line in console.text.splitlines()) <= 44
     console.send("y")
     console.told("Ran.", "1 step")
     assert console.everything.count("the end.") == 1
     console.proves()
+
+
+def test_where_lines_are_broken_anew_nothing_of_the_region_is_left_behind(terminal: Make) -> None:
+    script = Script().on("run", tool("Bash", command="touch made")).then("Ran.")
+    console = terminal(script, columns=100, rows=50, TMUX="somewhere")
+    console.open()
+    console.say("run it")
+    console.sees("Permission", "esc stops")
+    console.narrow(60)
+    once = ("┌ Permission", "┐", "esc stops", "› run it", "steno chat", "asks before writing")
+    console.waits(
+        lambda: (
+            max(map(len, console.text.splitlines())) < 60
+            and all(console.text.count(each) == 1 for each in once)
+        ),
+        "one question",
+    )
+    console.send("y")
+    console.told("Ran.")
+    console.proves()
+
+
+def test_a_terminal_that_can_only_print_is_refused_in_a_word(terminal: Make) -> None:
+    console = terminal(Script(), TERM="dumb")
+    console.open(wait="")
+    assert console.ends() == 2
+    assert "steno chat -p PROMPT answers and leaves" in console.text
+    assert b"\x1b" not in console.raw
 
 
 def test_without_colours_nothing_is_coloured(terminal: Make) -> None:
@@ -55,6 +83,10 @@ def test_for_a_screen_reader_there_are_whole_lines_only(terminal: Make) -> None:
     console.open("--screen-reader", wait="session")
     console.send("go" + ENTER)
     console.told("Permission", "touch made", "yes, once")
+    console.sees("Permission? yes, once")
+    console.send(DOWN)
+    console.sees("Permission? this session: Bash(touch made)")
+    assert not re.search("[┌─│└]", console.text)
     console.send("y")
     console.told("▸ Bash     touch made", "Done.", "out")
     sent = console.raw.decode()

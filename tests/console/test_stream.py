@@ -35,7 +35,7 @@ def test_an_answer_is_printed_once_it_is_whole() -> None:
     for piece in ("Good", " day", ".\n\n", "And more"):
         told.take(events.Grew("text", piece, 0))
     assert output.text == "  Good day.\n"
-    assert words(told.live(80, 8)) == ["  And more"]
+    assert words(told.live(80, 8)) == ["", "  And more"]
     told.take(events.Answered(Response(), ()))
     assert output.text == "  Good day.\n\n  And more\n"
     assert told.live(80, 8) == []
@@ -136,10 +136,10 @@ def test_the_list_of_things_to_do_stays_in_sight_until_it_is_done() -> None:
         told.take(events.ToolEnded(call("TodoWrite", todos=todos), Outcome("ok", detail), 0, "u"))
 
     write("completed", "in_progress", "pending")
-    assert words(told.live(80, 8)) == ["  ✓ thing 0", "  ▸ thing 1", "  ◻ thing 2"]
+    assert words(told.live(80, 8)) == ["", "  ✓ thing 0", "  ▸ thing 1", "  ◻ thing 2"]
     write(*["completed"] * 3, "in_progress", *["pending"] * 20)
     lines = words(told.live(80, 8))
-    assert len(lines) == 5
+    assert len(lines) == 6
     assert lines[-1].strip() == "3 of 24 done; /todos shows all"
     write(*["completed"] * 3)
     assert told.live(80, 8) == []
@@ -169,9 +169,57 @@ def test_what_comes_again_after_a_broken_answer_is_not_told_twice() -> None:
 
     told, output, _, _ = stream()
     told.take(events.Grew("text", "Half of an ans", 0))
-    told.take(events.Retrying(1, 3, 2.0, ApiError("overloaded", kind="overloaded_error")))
+    for attempt in (1, 2):
+        told.take(events.Retrying(attempt, 3, 2.0, ApiError("overloaded", kind="overloaded_error")))
+        assert words(told.live(80, 8)) == ["", f"  ! overloaded; try {attempt} of 3 in 2 s"]
+    assert output.text == ""
     told.take(events.Grew("text", "A whole answer.", 0))
     told.take(events.Answered(Response(), ()))
     assert "Half" not in output.text
-    assert "overloaded; try 1 of 3 in 2 s" in output.text
-    assert output.text.endswith("A whole answer.\n")
+    assert output.text == "  · overloaded; it was asked again\n\n  A whole answer.\n"
+    assert told.live(80, 8) == []
+
+
+def test_a_question_has_no_line_beside_itself() -> None:
+    told, _, _, _ = stream()
+    told.take(events.ToolStarted(call("AskUserQuestion", questions=[])))
+    assert told.live(80, 8) == []
+
+
+def test_what_was_being_done_is_told_when_it_is_broken_off() -> None:
+    told, output, clock, _ = stream()
+    told.take(events.ToolStarted(call("Bash", command="make test")))
+    task = call("Agent", "c2", description="look", subagent_type="reader", prompt="…")
+    told.take(events.ToolStarted(task))
+    told.take(events.Within("c2", events.Asked("m", 1)))
+    clock.now += 5
+    told.take(events.Interrupted("tools"))
+    first, second, *_ = output.text.splitlines()
+    assert first.startswith("  ▸ Bash     make test  interrupted")
+    assert first.endswith("5.0 s ◻")
+    assert second.startswith("  ▸ reader   look  interrupted")
+    assert output.text.endswith("◻ interrupted; say what to do instead\n")
+    assert told.live(80, 8) == []
+
+
+def test_what_the_model_declines_is_not_said_twice_and_what_a_hook_says_once() -> None:
+    told, output, _, _ = stream()
+    told.begin()
+    told.take(events.Grew("text", "I cannot.", 0))
+    told.take(events.Answered(Response(stop_reason="refusal"), ()))
+    told.take(events.Ended("refused", "I cannot.", 1, 1.0, {}, 0))
+    assert output.text.count("I cannot.") == 1
+    assert "the model declined; say it another way" in output.text
+    told.begin()
+    told.take(events.Ended("refused", "No such words here.", 1, 1.0, {}, 0))
+    assert output.text.count("No such words here.") == 1
+    assert output.text.count("declined") == 1
+
+
+def test_after_an_error_the_next_thing_to_do_is_told() -> None:
+    told, output, _, _ = stream()
+    told.take(events.Ended("error", "cannot connect", 1, 1.0, {}, 0))
+    assert "! cannot connect\n" in output.text
+    assert "· up and enter say it again" in output.text
+    told.take(events.Ended("error", "invalid x-api-key", 1, 1.0, {}, 0))
+    assert "set another ANTHROPIC_API_KEY" in output.text

@@ -36,6 +36,10 @@ def test_a_conversation(terminal: Make) -> None:
     console.idle()
     console.send("\x04")
     console.sees("once more to leave")
+    console.send("x")
+    console.loses("once more to leave")
+    console.send("\x7f\x04")
+    console.sees("once more to leave")
     console.send("\x04")
     assert console.ends() == 0
     console.told("steno chat --resume", "goes on here")
@@ -54,12 +58,18 @@ def test_an_answer_is_seen_as_it_comes_and_stays_when_it_is_broken_into(terminal
     console = terminal(script)
     console.open()
     console.say("tell me")
-    console.sees("First part.", "Second p", "working")
+    console.sees("First part.", "Second p", "working", "esc breaks in; what you type meanwhile")
+    console.say("and then this")
+    console.sees("queued  and then this")
     console.send(ESC)
     console.sees("interrupted; say what to do instead")
+    console.loses("esc breaks in")
     gate.open()
     console.idle()
     assert "Second p" in console.everything
+    console.sees("› and then this")
+    assert len(console.prompts()) == 1
+    console.send("\x15")
     console.say("what was it?")
     console.told("Nothing.")
     console.idle()
@@ -85,7 +95,7 @@ def test_what_is_said_meanwhile_waits_can_be_edited_and_is_heard_at_the_next_cha
     console.send("\x7f" * 4 + "this" + ENTER)
     console.sees("queued  also this")
     console.say("/todos")
-    console.sees("nothing is left to do")
+    console.told("› /todos", "nothing is left to do")
     gate.open()
     console.told("› also this", "Both done.")
     console.idle()
@@ -213,6 +223,7 @@ def test_sessions_are_picked_forked_named_and_taken_back(terminal: Make) -> None
 
 def test_the_demonstration_leads_through(terminal: Make) -> None:
     console = terminal(Script(), rows=45)
+    console.more["TMPDIR"] = str(console.project)
     console.open("--demo")
     console.sees("press enter", "› The test of the temperature table")
     console.send(ENTER)
@@ -233,3 +244,4 @@ def test_the_demonstration_leads_through(terminal: Make) -> None:
     assert console.ends() == 0
     console.told("the same in a folder of yours")
     assert "--resume" not in console.text
+    assert list(console.project.glob("steno-demo-*")) == []

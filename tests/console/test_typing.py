@@ -36,6 +36,10 @@ def test_lines_pastes_and_history(terminal: Make) -> None:
     console.idle()
     assert "pasted 0\\npasted 1\\n" in said(console)
     assert "pasted 1999" in said(console)
+    console.paste("red \x1b[31m, \u202ebackwards\u202c, \u200bnothing\x07")
+    console.sees("red ^[[31m, \ufffdbackwards\ufffd, \ufffdnothing^G")
+    assert "\u202e".encode() not in console.raw
+    console.send("\x03")
     console.paste("short\rpaste")
     console.sees("› short", "  paste")
     console.send("\x03")
@@ -52,6 +56,10 @@ def test_lines_pastes_and_history(terminal: Make) -> None:
     console.idle()
     console.send(UP)
     console.sees("› See: [paste 1")
+    asked = len(console.server.requests)
+    console.send(ENTER)
+    console.sees("[paste 1: 2,000 lines] was not kept; enter once more sends it as it stands")
+    assert len(console.server.requests) == asked
     console.send("\x03\x12")
     console.sees("search:")
     console.send("two")
@@ -73,7 +81,14 @@ def test_completion_of_commands_and_files(terminal: Make) -> None:
     console.open()
     console.idle()
     console.send("/re")
-    console.sees("/resume", "go on with another session", "/rewind")
+    console.sees("/resume", "go on with another session", "/rewind", "tab and arrows choose")
+    console.send(TAB)
+    console.sees("› /rename")
+    console.send(TAB)
+    console.sees("› /resume", "▸ /resume")
+    # What is pressed at once is heard in order.
+    console.send("\x15/cos" + TAB + ENTER)
+    console.told("› /cost", "nothing was asked yet")
     console.send("\x15/gree")
     console.sees("/greet", "Greets somebody")
     console.send(TAB)
@@ -86,9 +101,18 @@ def test_completion_of_commands_and_files(terminal: Make) -> None:
     console.sees("deep/er/station.py")
     console.send(TAB)
     console.sees("look at @deep/er/station.py")
-    console.send("\x15/nothing-like-this" + ENTER)
-    console.told("There is no command /nothing-like-this")
-    console.idle()
+    console.send("\x15look at @stat")
+    console.sees("  deep/er/station.py", "tab and arrows choose")
+    console.send(DOWN)
+    console.sees("▸ deep/er/station.py")
+    console.send(ENTER + "closely")
+    console.sees("› look at @deep/er/station.py closely")
+    asked = len(console.server.requests)
+    for typed, meant in (("/nothing-like-this", "/help lists them"), ("/hepl", "/help?")):
+        console.send("\x15" + typed + ENTER)
+        console.told(f"there is no command {typed}; ", meant)
+        console.sees(f"› {typed}")
+    assert len(console.server.requests) == asked
     console.proves()
 
 
@@ -105,6 +129,12 @@ def test_shell_memory_and_images(terminal: Make) -> None:
     console.say("!exit 3")
     console.told("exit 3")
     console.idle()
+    console.say("!touch began; sleep 60")
+    console.waits((console.project / "began").exists)
+    console.sees("working")
+    console.send("\x03")
+    console.told("touch began; sleep 60  interrupted")
+    console.idle()
     console.say("#never use tabs")
     console.sees("Where should this be kept?", "CLAUDE.local.md")
     console.send("l")
@@ -113,6 +143,13 @@ def test_shell_memory_and_images(terminal: Make) -> None:
     console.say("what is in dot.png ?")
     console.told("with the image dot.png", "Yes.")
     console.idle()
+    console.say("/rewind")
+    console.sees(
+        "Go back to before which prompt?", "▸ what is in dot.png ?", "  !echo out; touch made"
+    )
+    assert "<bash" not in console.text
+    console.send(ESC)
+    console.loses("Go back to")
     sent = json.dumps(console.server.requests[-1].body["messages"])
     assert "<bash-input>echo out; touch made</bash-input>" in sent
     assert "<bash-stdout>out" in sent
@@ -130,7 +167,7 @@ def test_modes_keys_editor_and_vi(terminal: Make) -> None:
         console.send(SHIFT_TAB)
         console.sees(words)
     console.send("?")
-    console.told("search what was typed before", "shift-tab")
+    console.told("search what was typed before", "shift-tab", "everything that tools said")
     console.send("\x07")
     console.sees("› written elsewhere")
     console.send(ENTER)

@@ -131,6 +131,16 @@ def test_an_edit_rule_does_not_open_a_redirection_elsewhere(here: Judging) -> No
     assert here.bash("echo x > y", guard).verdict == "ask"
 
 
+def test_where_no_rule_is_enough_a_rule_for_each_part_is_offered(here: Judging) -> None:
+    said = here.bash("make a && git status && make b", here.guard())
+    assert said.offers == ()
+    assert said.together == ("Bash(make a)", "Bash(make b)")
+    again = here.bash("make a && git status && make b", here.guard().with_rules(*said.together))
+    assert again.verdict == "allow"
+    for open_end in ("make a && $WHATEVER", "make a && make b > /etc/passwd", "make a"):
+        assert here.bash(open_end, here.guard()).together == ()
+
+
 def test_offers_would_allow_the_very_call(here: Judging) -> None:
     cwd = str(here.project)
     for tool, given in (

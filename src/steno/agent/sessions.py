@@ -23,6 +23,7 @@ from steno.session.resume.clients import STENO
 from steno.session.resume.mend import INTERRUPTED
 from steno.session.resume.replay import resumed_chain, valid_messages
 from steno.session.resume.trims import TRIM
+from steno.session.story.prompts import BY_PEOPLE, origin_of, prompt_of
 from steno.session.transcript import Transcript, load
 from steno.store.read import FileSource
 from steno.tools.base import Outcome
@@ -116,12 +117,17 @@ def _named(config: str, cwd: str, session_id: str) -> tuple[str, str]:
 
 
 def prompts(work_path: str) -> list[tuple[str, str]]:
-    """Return the prompts of a session's conversation, oldest first: (id, words)."""
+    """Return the prompts of a session's conversation, oldest first: (id, words as typed)."""
     transcript = load(FileSource(work_path))
     chain = _chain(transcript, work_path)
-    return [
-        (node.uuid or "", transcript.record(node).text) for node in _prompted(transcript, chain)
-    ]
+    found: list[tuple[str, str]] = []
+    for node in _prompted(transcript, chain):
+        record = transcript.record(node)
+        origin = origin_of(record)
+        if origin in BY_PEOPLE:
+            text = prompt_of(record, node, origin).text
+            found.append((node.uuid or "", f"!{text}" if origin == "shell" else text))
+    return found
 
 
 def _prompted(transcript: Transcript, chain: list[Node]) -> list[Node]:

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from steno.errors import BadRequest
 from steno.safe.terminal import Line, Paint, wants_colour
 
 if TYPE_CHECKING:
@@ -45,6 +46,11 @@ def open_console(asked: "Asked") -> int:
     """Open the console; return the exit code when the user leaves it."""
     import asyncio
 
+    if os.environ.get("TERM") == "dumb":
+        raise BadRequest(
+            "the console needs a terminal that can move its cursor, and TERM is dumb",
+            hint="steno chat -p PROMPT answers and leaves",
+        )
     from steno.console.output import output_for
     from steno.console.screen import Screen
     from steno.console.talk import Talk
@@ -141,7 +147,7 @@ def _demo_ready() -> "Ready":
     options.allowed = (f"Bash({sys.executable} -m unittest:*)",)
 
     def model() -> "AbstractAsyncContextManager[Model]":
-        return _scripted(script(folder))
+        return _scripted(script(folder), above)
 
     return Ready(
         options=options,
@@ -152,10 +158,16 @@ def _demo_ready() -> "Ready":
 
 
 @asynccontextmanager
-async def _scripted(mind: Any) -> "AsyncGenerator[Model]":
+async def _scripted(mind: Any, folder: str) -> "AsyncGenerator[Model]":
+    import shutil
+
     from steno.model.client import Api
     from steno.model.endpoint import Endpoint
     from steno.model.server.app import Server
 
     async with Server(mind) as server, Api(Endpoint(server.url, api_key="none-needed")) as api:
-        yield api
+        try:
+            yield api
+        finally:
+            # Nothing of a demonstration is to be gone on with.
+            shutil.rmtree(folder, ignore_errors=True)

@@ -3,16 +3,18 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from steno.console.dialog import Choice, Dialog
+from steno.errors import StenoError
 from steno.format.values import as_list, as_object
 from steno.safe.terminal import Line, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from steno.agent.options import Options
     from steno.console.prompt import Prompt
     from steno.console.stream import Stream
 
-__all__ = ["Asking", "ask_trust"]
+__all__ = ["Asking", "settle_trust"]
 
 _PLAN: Final = (
     Choice("y", "yes, and edit freely", "acceptEdits"),
@@ -20,6 +22,10 @@ _PLAN: Final = (
     Choice("n", "no, keep planning", "no"),
 )
 _ENTER: Final = (Choice("y", "yes, plan first", "yes"), Choice("n", "no, go ahead", "no"))
+_BRINGS: Final = (
+    "It brings files of its own: instructions for the model, settings, perhaps commands that run by "
+    "themselves. Without trust they have no effect."
+)
 
 
 class Asking:
@@ -64,6 +70,8 @@ class Asking:
             words = reply.words
             if reply.value == "no":
                 words = await self._words("What should be different?")
+            if words.strip():
+                self._stream.said(words)
             return {"approved": False, "words": words}
         return {"approved": True, "mode": reply.value}
 
@@ -72,7 +80,7 @@ class Asking:
         return reply.words if reply is not None else ""
 
     async def _questions(self, what: dict[str, Any]) -> dict[str, Any] | None:
-        answers: dict[str, Any] = {}
+        answers: dict[str, str | list[str]] = {}
         for each in as_list(what.get("questions")) or []:
             question = as_object(each) or {}
             reply = await self._question(question)
@@ -82,7 +90,7 @@ class Asking:
             answers[str(question.get("question"))] = reply
         self._stream.block(
             [
-                ["    ", (f"{question} ", "dim"), str(answer)]
+                ["    ", (f"{question} ", "dim"), _in_words(answer)]
                 for question, answer in answers.items()
             ],
             "answers",
@@ -101,12 +109,10 @@ class Asking:
             for at, each in enumerate(options, 1)
         ]
         many = question.get("multiSelect") is True
-        body: list[Line] = [
-            [line] for line in wrap(str(question.get("question")), self._prompt.screen.width - 2)
-        ]
+        asked = str(question.get("question"))
         dialog = Dialog(
             str(question.get("header") or "Question"),
-            body,
+            lambda columns: [[line] for line in wrap(asked, columns)],
             choices,
             words="an answer in your own words",
         )
@@ -119,18 +125,34 @@ class Asking:
         return list(reply.values) if many else reply.value
 
 
-async def ask_trust(prompt: "Prompt", folder: str, found: list[str]) -> bool:
+async def settle_trust(prompt: "Prompt", stream: "Stream", options: "Options") -> None:
+    """Ask once about a folder that brings files which would have an effect."""
+    from steno.guard.trust import own_files, trust
+
+    found = own_files(options.cwd)
+    if options.trusted or not found:
+        return
+    try:
+        if await _trusts(prompt, options.cwd, found):
+            trust(options.cwd)
+            options.trusted = True
+    except StenoError as error:
+        stream.note(str(error))
+
+
+def _in_words(answer: str | list[str]) -> str:
+    return answer if isinstance(answer, str) else ", ".join(answer)
+
+
+async def _trusts(prompt: "Prompt", folder: str, found: list[str]) -> bool:
     """Ask whether a folder's own files may have an effect; what there is is named."""
-    columns = prompt.screen.width - 6
-    body: list[Line] = []
-    body += [["  ", (line, "bold")] for line in wrap(folder, columns)]
-    said = (
-        "It brings files of its own: instructions for the model, settings, perhaps commands that "
-        "run by themselves. Without trust they have no effect."
-    )
-    told: list[Line] = [[line] for line in wrap(said, columns)]
-    body += told
-    body += [["  ", (line, "dim")] for line in wrap(", ".join(found), columns)]
+
+    def body(columns: int) -> list[Line]:
+        where: list[Line] = [["  ", (line, "bold")] for line in wrap(folder, columns - 2)]
+        told: list[Line] = [[line] for line in wrap(_BRINGS, columns)]
+        names: list[Line] = [["  ", (line, "dim")] for line in wrap(", ".join(found), columns - 2)]
+        return [*where, *told, *names]
+
     choices = (Choice("y", "yes, I trust it", "yes"), Choice("n", "not now", "no"))
     reply = await prompt.ask(Dialog("Do you trust this folder?", body, choices, framed=True))
     return reply is not None and reply.value == "yes"

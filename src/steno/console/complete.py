@@ -36,25 +36,35 @@ class Completions(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
-        """Yield what could stand before the cursor."""
+        """Return what could stand before the cursor."""
         del complete_event
         before = document.text_before_cursor
         command = _COMMAND.fullmatch(before)
         if command is not None:
-            yield from self._commands(command[1])
-            return
+            return self._commands(command[1])
         file = _FILE.search(before)
-        if file is not None:
-            for path in fuzzy(file[1], self._known()):
-                yield Completion(f"@{path}", -len(file[1]) - 1, display=path)
+        if file is None:
+            return []
+        return [
+            Completion(f"@{path}", -len(file[1]) - 1, display=path)
+            for path in fuzzy(file[1], self._known())
+        ]
+
+    def at_once(self, document: Document) -> list[Completion] | None:
+        """Return the same; None where files have to be looked for, which may take a while."""
+        if _FILE.search(document.text_before_cursor) and not self._is_fresh():
+            return None
+        return list(self.get_completions(document, CompleteEvent(completion_requested=True)))
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """Yield the same; files are looked for in a thread, so that typing goes on."""
+        """Yield the same; files are looked through in a thread, so that typing goes on."""
         if _FILE.search(document.text_before_cursor):
-            await asyncio.to_thread(self._known)
-        for each in self.get_completions(document, complete_event):
+            found = await asyncio.to_thread(self.get_completions, document, complete_event)
+        else:
+            found = self.get_completions(document, complete_event)
+        for each in found:
             yield each
 
     def _commands(self, typed: str) -> Iterable[Completion]:
@@ -64,13 +74,15 @@ class Completions(Completer):
         for name in (*sorted(first), *more):
             yield Completion(f"/{name}", -len(typed) - 1, display_meta=names[name])
 
+    def _is_fresh(self) -> bool:
+        where, since, _ = self._files
+        return where == self._cwd() and time.monotonic() - since < _FRESH
+
     def _known(self) -> list[str]:
         """Return the files below here, as ripgrep lists them: without what git ignores."""
-        cwd = self._cwd()
-        where, since, files = self._files
-        if where == cwd and time.monotonic() - since < _FRESH:
-            return files
-        program = ripgrep()
+        if self._is_fresh():
+            return self._files[2]
+        cwd, program = self._cwd(), ripgrep()
         files = _listed(program, cwd) if program else _walked(cwd)
         self._files = (cwd, time.monotonic(), files)
         return files

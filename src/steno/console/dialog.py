@@ -5,17 +5,21 @@ reply = await prompt.ask(Dialog("Permission", body, choices=(Choice("y", "yes, o
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
-from steno.safe.terminal import Bit, Line, cut, one_line, width
+from steno.safe.terminal import Bit, Line, clean, cut, one_line, pad, width, wrap
 
-__all__ = ["Choice", "Dialog", "Reply"]
+__all__ = ["Body", "Choice", "Dialog", "Reply"]
 
+Body: TypeAlias = Sequence[Line] | Callable[[int], Sequence[Line]]
+"""Something to read: lines, or what lays them out in so many columns."""
 _SHOWN: Final = 8
 _PREVIEW: Final = 6
 _FRAME: Final = 110
+_DETAIL: Final = 24
+_ALL: Final = "d"
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -44,7 +48,7 @@ class Dialog:
     def __init__(
         self,
         title: str,
-        body: Sequence[Line] = (),
+        body: Body = (),
         choices: Sequence[Choice] = (),
         *,
         words: str = "",
@@ -53,7 +57,7 @@ class Dialog:
     ) -> None:
         """Take what to ask; `words` is what typing an answer is for, where that is possible."""
         self.title = title
-        self.body = list(body)
+        self.body = body
         self.choices = tuple(choices)
         self.words = words
         self.framed = framed
@@ -62,6 +66,8 @@ class Dialog:
         """Whether several can be chosen."""
         self.preview: Callable[[str], list[Line]] | None = None
         """Returns what is told of what is pointed at."""
+        self.all = ""
+        """The answer that has everything printed where not all of it fits."""
         self.at = 0
         self.ticked: set[str] = set()
         self.typing = not choices and bool(words)
@@ -97,7 +103,18 @@ class Dialog:
                 else:
                     self.choose("")
                 return True
+        if key == _ALL and self.all:
+            self.reply(Reply(self.all))
         return False
+
+    def pointed(self, typed: str) -> str:
+        """Return what is pointed at, in words."""
+        shown = self.shown(typed)
+        if self.typing or not shown:
+            return ""
+        each = shown[min(self.at, len(shown) - 1)]
+        ticked = ("chosen, " if each.value in self.ticked else "not chosen, ") if self.many else ""
+        return f"{ticked}{each.label}"
 
     def tick(self) -> None:
         """Choose one of several, or take it back."""
@@ -123,17 +140,19 @@ class Dialog:
 
     # What is seen
 
-    def lines(self, columns: int, rows: int, typed: str) -> list[Line]:
-        """Return the question as lines, at most so many."""
-        inner = min(columns - 1, _FRAME) - 4 if self.framed else columns - 2
+    def lines(self, columns: int, rows: int, typed: str, *, plain: bool = False) -> list[Line]:
+        """Return the question as lines, at most so many; `plain` has no frame."""
+        framed = self.framed and not plain
+        inner = min(columns - 1, _FRAME) - 4 if framed else columns - 2
         foot = list(self._choices(inner, typed))
-        body = self.body
-        room = max(rows - len(foot) - (3 if self.framed else 2), 1)
+        body = list(self.body(inner) if callable(self.body) else self.body)
+        room = max(rows - len(foot) - (3 if framed else 2), 1)
         if len(body) > room:
             left = len(body) - room + 1
-            more: Line = [(f"… {left} more lines: d shows all", "dim")]
+            how = f": {_ALL} shows all" if self.all else ""
+            more: Line = [(f"… {left} more lines{how}", "dim")]
             body = [*body[: room - 1], more]
-        if self.framed:
+        if framed:
             return _framed(self.title, [*body, [], *foot], inner)
         head: Line = [(one_line(self.title, columns), "bold")]
         return [head, *body, *foot]
@@ -155,35 +174,42 @@ class Dialog:
         line: Line = []
         used = 0
         for number, each in enumerate(self.choices):
-            label = one_line(each.label, columns - 5)
-            room = width(label) + len(each.key) + 6
-            if line and used + room > columns:
+            first, *rest = wrap(clean(each.label), columns - 5)
+            room = width(first) + len(each.key) + 6
+            if line and (rest or used + room > columns):
                 yield line
                 line, used = [], 0
-            here = number == self.at
-            line += [(f" {each.key} ", "reverse"), " ", (label, "bold" if here else ""), "   "]
+            style = "bold" if number == self.at else ""
+            line += [(f" {each.key} ", "reverse"), " ", (first, style), "   "]
             used += room
+            for part in rest:
+                yield line
+                line, used = [" " * (len(each.key) + 3), (part, style)], columns
         yield line
         if self.words:
-            yield [(cut(f"tab: {self.words}; esc stops", columns), "dim")]
+            yield from _dim(f"tab: {self.words}; esc stops", columns)
 
     def _rows(self, columns: int) -> Iterator[Line]:
         """Yield the answers below each other, with what they mean."""
+        before = 2 + (2 if self.many else 0) + max(len(each.key) for each in self.choices) + 3
+        room = min(max(width(one_line(each.label)) for each in self.choices), columns - before)
+        left = columns - before - room - 2
         for number, each in enumerate(self.choices):
             here = number == self.at
             tick = ("✓ " if each.value in self.ticked else "◻ ") if self.many else ""
-            key = f"{each.key} " if each.key else ""
-            label = one_line(f"{tick}{key}{each.label}", columns - 2)
-            left = columns - 4 - width(label)
-            detail = cut(one_line(each.detail), left) if left > 0 else ""
-            yield [
-                ("▸ " if here else "  ", "blue"),
-                (label, "bold" if here else ""),
-                (f"  {detail}", "dim"),
-            ]
+            key: Line = [(f" {each.key} ", "reverse"), " "] if each.key else []
+            label = (pad(one_line(each.label, room), room), "bold" if here else "")
+            about = wrap(one_line(each.detail), left) if left >= _DETAIL else [""]
+            mark = ("▸ " if here else "  ", "blue")
+            yield [mark, tick, *key, label, (f"  {about[0]}", "dim")]
+            space = " " * (before + room + 2)
+            if left < _DETAIL and each.detail:
+                # Too narrow for two columns: what it means stands below it.
+                space, about = " " * before, ["", *wrap(one_line(each.detail), columns - before)]
+            yield from ([space, (part, "dim")] for part in about[1:])
         how = "space chooses, enter sends" if self.many else "enter chooses"
         typing = f", tab: {self.words}" if self.words else ""
-        yield [(cut(f"{how}{typing}, esc leaves", columns), "dim")]
+        yield from _dim(f"{how}{typing}, esc leaves", columns)
 
     def _list(self, columns: int, typed: str) -> Iterator[Line]:
         """Yield the part of a long list that is around what is pointed at."""
@@ -204,6 +230,11 @@ class Dialog:
         yield [(cut(f"{told}; type to search, enter chooses, esc leaves", columns), "dim")]
         if self.preview is not None and shown:
             yield from self.preview(shown[self.at].value)[:_PREVIEW]
+
+
+def _dim(words: str, columns: int) -> Iterator[Line]:
+    for line in wrap(words, columns):
+        yield [(line, "dim")]
 
 
 def _framed(title: str, lines: list[Line], inner: int) -> list[Line]:

@@ -16,6 +16,8 @@ __all__ = ["Face"]
 
 _QUEUED: Final = 3
 _TITLE: Final = 60
+_SHOWN_HOW: Final = 2
+_MEANWHILE: Final = "esc breaks in; what you type meanwhile is heard between two steps"
 _HINT: Final = "say what you want done; / lists commands, @ names a file, ? shows keys"
 
 
@@ -124,6 +126,12 @@ class Face:
         own, self._own = self._own, None
         if own is not None:
             await own.close()
+
+    def begin(self, text: str) -> None:
+        """A turn begins: name the window, and say at first what can be done meanwhile."""
+        self.title(text)
+        if self._talk.turns <= _SHOWN_HOW:
+            self._talk.prompt.hint = _MEANWHILE
 
     def title(self, text: str) -> None:
         """Name the window."""

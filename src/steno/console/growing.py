@@ -56,6 +56,11 @@ class Growing:
         """Return the last lines of what has not settled."""
         return self._lines()[self._given :][-room:] if room > 0 else []
 
+    @property
+    def between(self) -> bool:
+        """Whether what has not settled stands apart from what was given out last."""
+        return self._began and not self._given
+
     def finished(self) -> list[Line]:
         """Return what is left: nothing more will come."""
         given = self._give(self._tail)

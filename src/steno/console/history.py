@@ -9,11 +9,12 @@ from prompt_toolkit.history import History
 
 from steno.store.places import steno_home
 
-__all__ = ["Typed"]
+__all__ = ["LONGEST", "Typed"]
 
 _FILE: Final = "prompts.jsonl"
 _READ: Final = 1 << 20
-_LONGEST: Final = 20_000
+LONGEST: Final = 20_000
+"""How many letters of a prompt are kept at most."""
 _MODE: Final = 0o600
 
 
@@ -44,7 +45,7 @@ class Typed(History):
 
     def store_string(self, string: str) -> None:
         """Keep a prompt; where that cannot be done it is only kept in memory."""
-        if len(string) > _LONGEST or not string.strip():
+        if len(string) > LONGEST or not string.strip():
             return
         line = msgspec.json.encode(string.encode("utf-8", "replace").decode()) + b"\n"
         try:

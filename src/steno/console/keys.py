@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.buffer import CompletionState
 from prompt_toolkit.filters import Condition, has_focus, vi_insert_mode, vi_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.key_binding.bindings.named_commands import get_by_name
 from prompt_toolkit.keys import Keys
 
 if TYPE_CHECKING:
@@ -83,7 +82,12 @@ class _Typing(_Part):
 
     def enter(self, _event: KeyPressEvent) -> None:
         buffer = self.prompt.buffer
-        if buffer.document.text_before_cursor.endswith("\\"):
+        chosen = buffer.complete_state.current_completion if buffer.complete_state else None
+        if chosen is not None and chosen.text.startswith("@"):
+            # A name was chosen in the list; what to do with the file is yet to be said.
+            buffer.complete_state = None
+            buffer.insert_text(" ")
+        elif buffer.document.text_before_cursor.endswith("\\"):
             buffer.delete_before_cursor()
             buffer.insert_text("\n")
         else:
@@ -102,19 +106,21 @@ class _Typing(_Part):
         self.prompt.put(self.prompt.typed())
         self.prompt.buffer.open_in_editor()
 
-    def complete(self, event: KeyPressEvent) -> None:
+    def complete(self, _event: KeyPressEvent) -> None:
         buffer = self.prompt.buffer
         state = buffer.complete_state
         if state is not None and state.complete_index is not None:
-            get_by_name("menu-complete").call(event)
+            buffer.complete_next()
             return
-        # The menu may be behind what was typed.
-        asked = CompleteEvent(completion_requested=True)
-        found = list(self.prompt.completer.get_completions(buffer.document, asked))
-        if len(found) == 1:
+        # The menu may be behind what was typed, and the next key may be there already.
+        found = self.prompt.found_at_once(buffer.document)
+        if found is None:
+            buffer.start_completion(select_first=True)
+        elif len(found) == 1:
             buffer.apply_completion(found[0])
         elif found:
-            buffer.start_completion(select_first=True)
+            buffer.complete_state = CompletionState(buffer.document, found)
+            buffer.go_to_completion(0)
 
     def take_back(self, event: KeyPressEvent) -> None:
         text = self.prompt.wishes.take_back()

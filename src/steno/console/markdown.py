@@ -1,15 +1,18 @@
 """Markdown as lines of words and styles. Rich lays it out; what it writes passes our own sink."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from steno.safe.terminal import Bit, Line, clean
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from rich.console import JustifyMethod
+    from rich.markdown import Markdown, MarkdownElement
     from rich.style import Style
 
-__all__ = ["markdown_lines", "parser"]
+__all__ = ["markdown_lines", "parser", "warm_up"]
 
 _COLOURS: Final = ("", "red", "green", "yellow", "blue", "magenta", "cyan", "")
 _BRIGHT: Final = 8
@@ -21,7 +24,6 @@ def markdown_lines(text: str, width: int, *, unicode: bool = True) -> Iterator[L
     from io import StringIO
 
     from rich.console import Console
-    from rich.markdown import Markdown
 
     console = Console(
         file=StringIO(),
@@ -34,7 +36,7 @@ def markdown_lines(text: str, width: int, *, unicode: bool = True) -> Iterator[L
         highlight=False,
     )
     # Links are written out: a terminal must not be handed a hidden address.
-    made = Markdown("", code_theme="ansi_dark", hyperlinks=False)
+    made = _layout()("", code_theme="ansi_dark", hyperlinks=False)
     made.parsed = parser().parse(clean(text, newlines=True))
     options = console.options
     options.encoding = "utf-8" if unicode else "ascii"
@@ -47,6 +49,28 @@ def markdown_lines(text: str, width: int, *, unicode: bool = True) -> Iterator[L
         elif not blank:
             yield []
         blank = empty
+
+
+def warm_up() -> None:
+    """Load what the first answer needs, before it is needed."""
+    list(markdown_lines("```python\npass\n```", 40))
+
+
+@cache
+def _layout() -> "type[Markdown]":
+    """Return what lays it out; a heading begins where everything else does."""
+    from rich.markdown import Heading, Markdown
+
+    class FlushLeft(Heading):
+        LEVEL_ALIGN: ClassVar[dict[str, "JustifyMethod"]] = {}
+
+    class Layout(Markdown):
+        elements: ClassVar[dict[str, "type[MarkdownElement]"]] = {
+            **Markdown.elements,
+            "heading_open": FlushLeft,
+        }
+
+    return Layout
 
 
 def parser() -> "MarkdownIt":

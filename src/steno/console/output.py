@@ -2,6 +2,8 @@
 
 import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TextIO
 
 from prompt_toolkit.data_structures import Size
@@ -10,12 +12,25 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 if TYPE_CHECKING:
     from prompt_toolkit.output import Output
 
-__all__ = ["Frames", "output_for"]
+__all__ = ["Frames", "holding", "output_for"]
 
 _BEGIN: Final = "\x1b[?2026h"
 _END: Final = "\x1b[?2026l"
 _ROWS: Final = 24
 _COLUMNS: Final = 80
+
+
+@contextmanager
+def holding(output: "Output") -> Generator[None]:
+    """Hold back what is written meanwhile; it goes out with what comes next."""
+    if not isinstance(output, Frames):
+        yield
+        return
+    before, output.held = output.held, True
+    try:
+        yield
+    finally:
+        output.held = before
 
 
 class Frames(Vt100_Output):
@@ -27,6 +42,13 @@ class Frames(Vt100_Output):
 
     held = False
     """While it is set nothing goes out."""
+
+    def erase_down(self) -> None:
+        """Erase from the cursor on, but never from the corner of the screen.
+
+        There tmux takes it for a clear, and keeps what was on the screen in its scrollback.
+        """
+        self.write_raw("\x1b[K\x1b7\x1b[C\x1b[J\x1b8")
 
     def flush(self) -> None:
         """Send what was written, as one frame."""

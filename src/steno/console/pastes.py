@@ -19,7 +19,7 @@ class Pastes:
     def take(self, text: str) -> str:
         """Return what to put into the prompt for a paste: itself, or a word that stands for it."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        lines = text.count("\n") + 1
+        lines = text.rstrip("\n").count("\n") + 1
         if lines <= _LINES and len(text) <= _LETTERS:
             return text
         number = len(self._texts) + 1
@@ -35,9 +35,10 @@ class Pastes:
 
         return _MARK.sub(put, typed)
 
-    def holds(self, typed: str) -> bool:
-        """Whether something that was typed stands for a paste."""
-        return any(int(found[1]) in self._texts for found in _MARK.finditer(typed))
+    def lost(self, typed: str) -> str:
+        """Return the first word that stands for a paste which is not known here."""
+        marks = (found for found in _MARK.finditer(typed) if int(found[1]) not in self._texts)
+        return next((found[0] for found in marks), "")
 
     def forget(self) -> None:
         """Begin anew: the prompt was sent."""

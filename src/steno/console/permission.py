@@ -2,7 +2,8 @@
 
 import os
 import shlex
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from steno.agent.calls import Permission
@@ -12,18 +13,20 @@ from steno.console.steps import diff_lines, verb_of
 from steno.format.values import as_list, as_object
 from steno.guard.decision import Decision
 from steno.guard.words import HOLE
-from steno.safe.terminal import Line, one_line, width, wrap
+from steno.safe.terminal import Line, clean, one_line, width, wrap
 from steno.tools.patch import structured_patch
 
 if TYPE_CHECKING:
     from steno.agent.calls import Judge
     from steno.console.prompt import Prompt
     from steno.console.stream import Stream
-    from steno.guard.words import Command
+    from steno.guard.words import Command, Word
 
 __all__ = ["Consents", "parts_of", "patch_of"]
 
-_LINES: Final = 12
+_LINES: Final = 13
+_PARTS: Final = 8
+_RULE: Final = 40
 _LARGEST: Final = 1 << 20
 _EDITS: Final = frozenset(("Edit", "MultiEdit", "Write"))
 _REFUSED: Final = "The user does not want this."
@@ -64,11 +67,15 @@ class Consents:
             self.asking = False
 
     async def _ask(self, call: dict[str, Any], decision: Decision) -> Permission:
+        # Judging and comparing is not done again for every frame.
+        @lru_cache(2)
+        def body(columns: int) -> list[Line]:
+            return list(self._body(call, decision, columns))
+
         while True:
-            body = list(self._body(call, decision))
-            reply = await self._prompt.ask(
-                Dialog("Permission", body, _choices(call, decision), words=_WORDS, framed=True),
-            )
+            dialog = Dialog("Permission", body, _choices(call, decision), words=_WORDS, framed=True)
+            dialog.all = "all"
+            reply = await self._prompt.ask(dialog)
             if reply is None:
                 self.stop()
                 return Permission(granted=False, words=_REFUSED)
@@ -80,11 +87,11 @@ class Consents:
             if reply.value == "once":
                 return Permission(granted=True)
             if reply.value == "session":
-                return Permission(granted=True, rules=decision.offers[:1])
+                return Permission(granted=True, rules=decision.offers[:1] or decision.together)
             if reply.value == "words":
-                return _no(reply)
-            if reply.value in ("why", "diff"):
-                self._explain(call, decision, whole_diff=reply.value == "diff")
+                return self._no(reply)
+            if reply.value in ("why", "all"):
+                self._tell(call, decision, why=reply.value == "why")
                 continue
             given = await answers[reply.value]()
             if given is not None:
@@ -92,33 +99,39 @@ class Consents:
 
     # What is shown
 
-    def _body(self, call: dict[str, Any], decision: Decision) -> Iterator[Line]:
-        columns = min(self._prompt.screen.width - 6, 105)
+    def _body(self, call: dict[str, Any], decision: Decision, columns: int) -> Iterator[Line]:
         given = as_object(call.get("input")) or {}
         name = str(call.get("name"))
         yield [f"{one_line(verb_of(call), columns - 20)} wants to {_what(name)}"]
+        yield from _some(self._what_of(name, given, columns), _LINES)
+        for line in wrap(f"asks because {decision.reason}", columns):
+            yield [(line, "dim")]
+        parts = parts_of(str(given.get("command", ""))) if name == "Bash" else []
+        if len(parts) > 1:
+            yield [("it runs, one after the other:", "dim")]
+            yield from _some(self._parts(parts, columns), _PARTS)
+
+    def _what_of(self, name: str, given: dict[str, Any], columns: int) -> Iterator[Line]:
+        """Yield what a call would do, all of it."""
         if name == "Bash":
-            for line in wrap(str(given.get("command", "")), columns - 2)[:_LINES]:
+            for line in wrap(str(given.get("command", "")), columns - 2):
                 yield ["  ", (line, "bold")]
-            parts = parts_of(str(given.get("command", "")))
-            if len(parts) > 1:
-                yield from self._parts(parts, columns)
         elif name in _EDITS:
             yield ["  ", (one_line(str(given.get("file_path", "")), columns - 2), "bold")]
             patch = patch_of(name, given, self._cwd())
-            yield from diff_lines(patch, columns, most=_LINES)
+            yield from diff_lines(patch, columns, most=None, wrapped=True)
         else:
-            for key, value in list(given.items())[:4]:
-                yield ["  ", (f"{key}: ", "dim"), (one_line(str(value), columns - 14), "bold")]
-        for line in wrap(f"asks because {decision.reason}", columns):
-            yield [(line, "dim")]
+            for key, value in given.items():
+                first, *rest = wrap(f"{key}: {value}", columns - 2)
+                head = f"{clean(key)}: "
+                yield ["  ", (head, "dim"), (first.removeprefix(head), "bold")]
+                yield from (["  ", (line, "bold")] for line in rest)
 
     def _parts(self, parts: "list[Command]", columns: int) -> Iterator[Line]:
         """Yield what a command is made of, and what the guard says of each part."""
-        yield [("it runs, one after the other:", "dim")]
-        for part in parts[:8]:
+        for part in parts:
             text = _shown(part)
-            literal = all(word.literal for word in part.words)
+            literal = all(word.literal for word in _words(part))
             guard = self._guard() if literal else None
             said = guard.judge("Bash", {"command": text}, cwd=self._cwd()) if guard else None
             fine = said is not None and said.verdict == "allow"
@@ -132,13 +145,13 @@ class Consents:
                 (f"  {one_line(why, max(columns - width(shown) - 6, 8))}", "dim"),
             ]
 
-    def _explain(self, call: dict[str, Any], decision: Decision, *, whole_diff: bool) -> None:
-        """Print what does not fit into the question."""
+    def _tell(self, call: dict[str, Any], decision: Decision, *, why: bool) -> None:
+        """Print what does not fit into the question: why it asks, or what it is about."""
         columns = self._prompt.screen.width - 4
-        if whole_diff:
+        if not why:
             given = as_object(call.get("input")) or {}
-            patch = patch_of(str(call.get("name")), given, self._cwd())
-            self._stream.block(list(diff_lines(patch, columns, most=None)), "diff")
+            told = self._what_of(str(call.get("name")), given, columns)
+            self._stream.block([["  ", *line] for line in told], "all")
             return
         lines = [decision.reason]
         if decision.rule:
@@ -146,25 +159,31 @@ class Consents:
         else:
             lines.append("no rule allows it, and the mode does not either")
         lines += [f"this rule would allow it: {offer}" for offer in decision.offers]
+        if decision.together:
+            lines.append(f"these would together: {', '.join(decision.together)}")
         lines.append("rules that deny come first, then those that ask, then those that allow")
-        self._stream.block([["    ", (one_line(line, columns), "dim")] for line in lines], "why")
+        self._stream.block(
+            [["    ", (part, "dim")] for line in lines for part in wrap(line, columns - 1)], "why"
+        )
 
     # What is answered
 
     async def _keep(self, decision: Decision) -> Permission | None:
         """Ask which rule is kept and where; both are seen before anything is saved."""
-        offers = decision.offers
-        choices = [Choice(str(at), rule, rule) for at, rule in enumerate(offers[:5], 1)]
-        rule = offers[0]
-        if len(choices) > 1:
+        rules = decision.offers[:1] or decision.together
+        if len(decision.offers) > 1:
             rows = [
-                Choice(each.key, each.label, each.value, _reach(each.value)) for each in choices
+                Choice(str(at), rule, rule, _reach(rule))
+                for at, rule in enumerate(decision.offers[:5], 1)
             ]
             reply = await self._prompt.ask(Dialog("Which rule?", (), rows))
             if reply is None:
                 return None
-            rule = reply.value
-        body: list[Line] = [["  ", (rule, "bold")]]
+            rules = (reply.value,)
+
+        def body(columns: int) -> list[Line]:
+            return [["  ", (line, "bold")] for rule in rules for line in wrap(rule, columns - 2)]
+
         places = [Choice(key, label, place, self._file(place)) for key, place, label in _PLACES]
         reply = await self._prompt.ask(
             Dialog("Allow this from now on, and where is it kept?", body, places)
@@ -172,7 +191,7 @@ class Consents:
         if reply is None:
             return None
         place = cast("Where", reply.value)
-        return Permission(granted=True, rules=(rule,), place=place)
+        return Permission(granted=True, rules=rules, place=place)
 
     def _file(self, place: Where) -> str:
         """Return where a rule is kept, as short as it can be said."""
@@ -182,8 +201,14 @@ class Consents:
 
     async def _refuse(self) -> Permission | None:
         dialog = Dialog("No. What should it do instead?", (), (), words="enter alone: just no")
-        reply = await self._prompt.ask(dialog)
-        return _no(reply)
+        return self._no(await self._prompt.ask(dialog))
+
+    def _no(self, reply: Reply | None) -> Permission:
+        words = reply.words.strip() if reply is not None else ""
+        if not words:
+            return Permission(granted=False, words=_REFUSED)
+        self._stream.said(words)
+        return Permission(granted=False, words=f"{_REFUSED} They said: {words}")
 
     async def _edit(self, call: dict[str, Any]) -> Permission | None:
         given = as_object(call.get("input")) or {}
@@ -198,24 +223,30 @@ class Consents:
 _WORDS: Final = "say what it should do instead"
 
 
+def _some(lines: Iterable[Line], most: int) -> list[Line]:
+    """Return the first lines, and how many more there are."""
+    every = list(lines)
+    if len(every) <= most:
+        return every
+    return [*every[: most - 1], [(f"  … {len(every) - most + 1} more lines: d shows all", "dim")]]
+
+
 def _choices(call: dict[str, Any], decision: Decision) -> list[Choice]:
     choices = [Choice("y", "yes, once", "once")]
-    if decision.offers:
-        rule = one_line(decision.offers[0], 40)
-        choices.append(Choice("s", f"this session: {rule}", "session"))
+    if decision.offers or decision.together:
+        rule = ", ".join(decision.offers[:1] or decision.together)
+        command = (as_object(call.get("input")) or {}).get("command")
+        # A rule is seen in full before it holds; that of a long command is the command itself.
+        same = len(rule) > _RULE and rule == f"Bash({command})"
+        choices.append(Choice("s", f"this session: {'exactly this' if same else rule}", "session"))
         choices.append(Choice("a", "always…", "always"))
     choices.append(Choice("n", "no", "no"))
     if call.get("name") == "Bash":
         choices.append(Choice("e", "edit the command", "edit"))
     if call.get("name") in _EDITS:
-        choices.append(Choice("d", "the whole diff", "diff"))
+        choices.append(Choice("d", "the whole diff", "all"))
     choices.append(Choice("?", "why", "why"))
     return choices
-
-
-def _no(reply: Reply | None) -> Permission:
-    words = reply.words.strip() if reply is not None else ""
-    return Permission(granted=False, words=f"{_REFUSED} They said: {words}" if words else _REFUSED)
 
 
 def _what(name: str) -> str:
@@ -236,11 +267,25 @@ def parts_of(script: str) -> "list[Command]":
 
 
 def _shown(command: "Command") -> str:
-    words = [
-        shlex.quote(word.text) if word.literal else word.text.replace(HOLE, "…")
-        for word in command.words
+    """Return a command as it runs: what it sets before, and where it reads and writes, with it."""
+    sets = [f"{each.name}={_quoted(each.value)}" for each in command.assignments]
+    files = [
+        f"{'>' if each.writes else '<'} {_quoted(each.target)}" for each in command.redirections
     ]
-    return " ".join(words)
+    return " ".join([*sets, *map(_quoted, command.words), *files])
+
+
+def _quoted(word: "Word") -> str:
+    if word.literal and word.tilde:
+        # In quotes it would be a name like any other.
+        home, slash, rest = word.text.partition("/")
+        return home + slash + (shlex.quote(rest) if rest else "")
+    return shlex.quote(word.text) if word.literal else word.text.replace(HOLE, "…")
+
+
+def _words(command: "Command") -> "list[Word]":
+    sets = [each.value for each in command.assignments]
+    return [*sets, *command.words, *(each.target for each in command.redirections)]
 
 
 def patch_of(name: str, given: dict[str, Any], cwd: str) -> list[Any]:

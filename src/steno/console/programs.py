@@ -28,11 +28,13 @@ def editor() -> list[str]:
     return shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
 
 
-async def run_program(talk: "Talk", command: list[str]) -> int:
+async def run_program(talk: "Talk", command: list[str], env: dict[str, str] | None = None) -> int:
     """Lend the terminal to a program until it ends."""
     async with talk.screen.lent():
         try:
-            process = await asyncio.create_subprocess_exec(*command)
+            process = await asyncio.create_subprocess_exec(
+                *command, env={**os.environ, **(env or {})}
+            )
         except OSError as error:
             talk.stream.note(f"{command[0]}: {error.strerror or error}", "red")
             return 1

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, Completion, DummyCompleter
 from prompt_toolkit.enums import EditingMode
@@ -23,14 +22,18 @@ from prompt_toolkit.layout import (
     Window,
 )
 from prompt_toolkit.layout.controls import SearchBufferControl
+from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 from prompt_toolkit.styles import Style
 
 from steno.console.dialog import Dialog, Reply
+from steno.console.history import LONGEST
 from steno.console.keys import keys_for
 from steno.console.pastes import Pastes
-from steno.safe.terminal import Line, cut, one_line, width
+from steno.console.region import Region
+from steno.safe.terminal import Line, clean, cut, one_line, width
 
 if TYPE_CHECKING:
+    from prompt_toolkit.document import Document
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.history import History
     from prompt_toolkit.input import Input
@@ -41,7 +44,10 @@ __all__ = ["MARK", "Prompt", "Wishes"]
 
 MARK: Final = "› "
 """What stands before what the user types."""
+_HIDDEN: Final = "\N{REPLACEMENT CHARACTER}"
 _MENU: Final = 8
+_AROUND: Final = 5
+"""How many rows there are around a question: what goes on, what is typed, the status."""
 _TALLEST: Final = 12
 _FRAME_TIME: Final = 0.04
 _ESCAPE_TIME: Final = 0.05
@@ -92,6 +98,8 @@ class Prompt:
         """Returns what goes on now, in so many columns and rows."""
         self.status: Callable[[int], Line] = lambda _columns: []
         self.completer: Completer = DummyCompleter()
+        self.found_at_once: Callable[[Document], list[Completion] | None] = lambda _typed: []
+        """Returns what could come next; None where that has to be looked for first."""
         self.hint = ""
         self.armed = True
         """Whether keys go to the question; not while something else is being typed."""
@@ -107,7 +115,7 @@ class Prompt:
         """What is typed to a question."""
         self.search = Buffer(multiline=False)
         self._asking = asyncio.Lock()
-        self.app: Application[None] = Application(
+        self.app = Region(
             layout=self._layout(),
             key_bindings=keys_for(self),
             editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
@@ -120,6 +128,8 @@ class Prompt:
         )
         self.app.ttimeoutlen = _ESCAPE_TIME
         self.app.timeoutlen = _CHORD_TIME
+        # A frame may come before the signal that the window has changed.
+        self.app.before_render += Region.find_again
         screen.attach(self.app)
 
     # Asking
@@ -134,7 +144,8 @@ class Prompt:
             self.armed = not self.buffer.text or dialog.search
             self.focus()
             if self.screen.reader:
-                self.screen.print(dialog.lines(self.screen.width, self.screen.rows * 4, ""))
+                columns, rows = self.screen.width, self.screen.rows * 4
+                self.screen.print(dialog.lines(columns, rows, "", plain=True))
             self.screen.refresh()
             try:
                 return await dialog.answer
@@ -168,7 +179,13 @@ class Prompt:
         text = self.typed()
         if not text.strip():
             return
-        self.buffer.append_to_history()
+        if lost := self.pastes.lost(self.buffer.text):
+            said = f"{lost} was not kept; enter once more sends it as it stands"
+            if self.hint != said:
+                self.hint = said
+                return
+        # What was pasted is there again with the prompt, unless it is very large.
+        self.buffer.history.append_string(text if len(text) <= LONGEST else self.buffer.text)
         self.buffer.reset()
         self.pastes.forget()
         self.wishes.submit(text)
@@ -187,7 +204,12 @@ class Prompt:
         menu = Condition(self._has_menu)
         searching = SearchBufferControl(buffer=self.search)
         typing = Window(
-            BufferControl(self.buffer, search_buffer_control=searching, preview_search=True),
+            BufferControl(
+                self.buffer,
+                search_buffer_control=searching,
+                preview_search=True,
+                input_processors=[_Visible()],
+            ),
             wrap_lines=True,
             dont_extend_height=True,
             height=Dimension(min=1, max=_TALLEST),
@@ -222,16 +244,19 @@ class Prompt:
         return dialog is not None and self.armed and (dialog.typing or dialog.search)
 
     def _live(self) -> "StyleAndTextTuples":
-        most = max(self.screen.rows // 3, 3)
+        # What is asked needs its room more than what goes on.
+        most = 2 if self.dialog is not None else max(self.screen.rows // 3, 3)
         return self.screen.fragments(self.live(self.screen.width - 1, most))
 
     def _dialog(self) -> "StyleAndTextTuples":
         dialog = self.dialog
         if dialog is None:
             return []
-        columns, rows = self.screen.width, max(self.screen.rows - 6, 4)
+        columns, rows = self.screen.width, max(self.screen.rows - _AROUND, 4)
         if self.screen.reader:
-            return self.screen.fragments([[dialog.title, ("?", "")]])
+            pointed = dialog.pointed(self.words.text)
+            said = f"{dialog.title.rstrip('?')}? {pointed}".strip()
+            return self.screen.fragments([[one_line(said, columns - 1)]])
         lines = dialog.lines(columns, rows, self.words.text)
         if not self.armed:
             lines.append([(cut("tab answers; you were typing", columns), "yellow")])
@@ -262,14 +287,30 @@ class Prompt:
                     (f"{space}{meta}", "dim"),
                 ]
             )
-        if len(found) > len(shown):
-            lines.append([(f"  {len(found)} in all", "dim")])
+        more = "; there are more" if len(found) > len(shown) else ""
+        lines.append([(cut(f"  tab and arrows choose{more}", columns), "dim")])
         return self.screen.fragments(lines)
 
     def _status(self) -> "StyleAndTextTuples":
         columns = self.screen.width - 1
-        hint: list[Line] = [[(cut(self.hint, columns), "dim")]] if self.hint else []
+        hint: list[Line] = [[(cut(f" {self.hint}", columns), "dim")]] if self.hint else []
         return self.screen.fragments([*hint, self.status(columns)])
+
+
+class _Visible(Processor):
+    """Shows that there is something in a paste that nobody would see, or that turns it around."""
+
+    def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
+        """Return the line with a sign for each such letter, so that the cursor stays right."""
+        fragments: StyleAndTextTuples = []
+        for style, text, *_ in transformation_input.fragments:
+            shown = "".join(_HIDDEN if _is_hidden(each) else each for each in text)
+            fragments.append((style, shown))
+        return Transformation(fragments)
+
+
+def _is_hidden(letter: str) -> bool:
+    return not letter.isascii() and clean(letter) != letter
 
 
 class _Late(Completer):

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from steno.console.output import Frames
+from steno.console.output import holding
 from steno.safe.terminal import Bit, Line, Paint
 
 if TYPE_CHECKING:
@@ -112,12 +112,9 @@ class Screen:
         height, self._height = self._height, min(wanted, size.rows)
         if not self._waiting and self._height >= height:
             return
-        if isinstance(self.output, Frames):
-            self.output.held = True
-        app.renderer.erase(leave_alternate_screen=False)
-        self._write_waiting()
-        if isinstance(self.output, Frames):
-            self.output.held = False
+        with holding(self.output):
+            app.renderer.erase(leave_alternate_screen=False)
+            self._write_waiting()
 
     def _write_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []

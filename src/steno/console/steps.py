@@ -1,6 +1,7 @@
 """A step on one line, as `steno show` has it, and what is worth opening below it."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
@@ -161,17 +162,37 @@ def _made(call: dict[str, Any], detail: dict[str, Any]) -> list[Any]:
     return [{"newStart": 1, "lines": [f"+{line}" for line in text.rstrip("\n").split("\n")]}]
 
 
-def diff_lines(hunks: Sequence[Any], columns: int, most: int | None = _DIFF) -> Iterator[Line]:
-    """Yield the lines of a patch with their numbers, with one line around each change."""
+def diff_lines(
+    hunks: Sequence[Any], columns: int, most: int | None = _DIFF, *, wrapped: bool = False
+) -> Iterator[Line]:
+    """Yield the lines of a patch with their numbers, with one line around each change.
+
+    Long ones are cut, or `wrapped` where a change must be seen in full.
+    """
     rows = [row for hunk in hunks for row in _rows(as_object(hunk) or {})]
     shown = rows if most is None else rows[:most]
+    room = max(columns - _NUMBER - 6, 8)
     for number, sign, text in shown:
         style = {"+": "green", _MINUS: "red"}.get(sign, "")
-        words_ = cut(clean(text.expandtabs(4)), max(columns - _NUMBER - 6, 8))
-        yield [(f"  {number:>{_NUMBER}} ", "dim"), (f"{sign} {words_}", style)]
+        whole = clean(text.expandtabs(4))
+        first, *rest = _folded(whole, room) if wrapped else [cut(whole, room)]
+        yield [(f"  {number:>{_NUMBER}} ", "dim"), (f"{sign} {first}", style)]
+        yield from ([" " * (_NUMBER + 5), (part, style)] for part in rest)
     if len(shown) < len(rows):
         said = f"{len(shown)} of {words.count(len(rows), 'line')}"
         yield [" " * (_NUMBER + 5), (said, "dim")]
+
+
+def _folded(text: str, columns: int) -> list[str]:
+    """Return a line of code in pieces; blanks are kept, as they may be what has changed."""
+    ends, used = [0], 0
+    for at, letter in enumerate(text):
+        room = width(letter)
+        used += room
+        if used > columns:
+            ends.append(at)
+            used = room
+    return [text[start:end] for start, end in pairwise((*ends, len(text)))]
 
 
 def _rows(hunk: dict[str, Any]) -> Iterator[tuple[int, str, str]]:

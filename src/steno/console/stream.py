@@ -37,6 +37,11 @@ _ENDINGS: Final = {
     "max_budget": "not done for as much money as is allowed",
     "max_time": "not done in the time there was",
 }
+_DECLINED: Final = "the model declined; say it another way, or /rewind"
+_AGAIN: Final = "up and enter say it again"
+_KEY: Final = "leave, set another ANTHROPIC_API_KEY, and steno chat -c goes on here"
+_ASK: Final = frozenset(("AskUserQuestion", "EnterPlanMode", "ExitPlanMode"))
+"""Tools that do nothing but ask: their question is seen, so they need no line of their own."""
 _TODO_MARKS: Final = {
     "completed": ("✓", "green", "dim"),
     "in_progress": ("▸", "yellow", "bold"),
@@ -69,7 +74,11 @@ class Stream:
         self.todos: list[dict[str, Any]] = []
         self.began = 0.0
         """When the turn that is under way began; 0 while there is none."""
-        self.retrying = ""
+        self._retrying = ""
+        """Why the model is asked again, and when."""
+        self._failing = ""
+        self._heard = ""
+        """How the model answered last in this turn, if it has."""
 
     # What has happened
 
@@ -84,7 +93,7 @@ class Stream:
     def said(self, text: str, *, mark: str = MARK) -> None:
         """Print what the user said."""
         lines = wrap(text, max(self._screen.width - 3, 10))
-        shown = lines if len(lines) <= _PROSE else [*lines[:20], f"… {len(lines)} lines"]
+        shown = lines if len(lines) <= _PROSE else [*lines[:20], f"… {len(lines):,} lines in all"]
         head: list[Line] = [
             [(mark if not at else "  ", "bold blue"), line] for at, line in enumerate(shown)
         ]
@@ -120,13 +129,15 @@ class Stream:
         """A turn begins."""
         self.began = self._clock()
         self._steps = 0
+        self._heard = ""
 
     def take(self, event: Event) -> None:
         """Take one event."""
         match event:
             case events.Grew():
                 self._grow(event)
-            case events.Answered():
+            case events.Answered(response, _):
+                self._heard = "declined" if response.stop_reason == "refusal" else "answered"
                 self._answered()
             case events.ToolStarted(call):
                 self._working[str(call.get("id"))] = Working(call, self._clock())
@@ -148,10 +159,10 @@ class Stream:
             case events.Retrying(attempt, of, delay, error):
                 # What has come so far comes again.
                 self._text = None
-                self.retrying = f"{error}; try {attempt} of {of} in {delay:.0f} s"
-                self.note(self.retrying)
-            case events.Asked():
-                self.retrying = ""
+                self._failing = str(error)
+                self._retrying = f"{error}; try {attempt} of {of} in {delay:.0f} s"
+                if self._screen.reader:
+                    self.note(self._retrying)
             case events.Compacted(trigger, before, after, _):
                 self._seam(f"compacted ({trigger})", before, after)
             case events.Trimmed(before, after, calls):
@@ -162,7 +173,7 @@ class Stream:
                 )
             case events.Interrupted():
                 self._answered()
-                self._working.clear()
+                self.break_off()
                 self.block(
                     [[("  ◻ ", "yellow"), ("interrupted; say what to do instead", "dim")]], "end"
                 )
@@ -171,7 +182,19 @@ class Stream:
             case _:
                 pass
 
+    def break_off(self) -> None:
+        """Tell what was being done as broken off."""
+        working, self._working = self._working, {}
+        for name, work in working.items():
+            agent = self._agents.pop(name, None)
+            step = work.broken_off(self._clock())
+            step = agent.told(step, self._clock()) if agent is not None else step
+            self._step([step_line(step, self._columns, self._project)])
+
     def _grow(self, event: events.Grew) -> None:
+        if self._failing:
+            self.note(f"{self._failing}; it was asked again", "dim")
+            self._failing = self._retrying = ""
         if event.kind == "thinking":
             self._thinking_since = self._thinking_since or self._clock()
             self._thought += event.text
@@ -271,14 +294,22 @@ class Stream:
     def _ended(self, event: events.Ended) -> None:
         self._answered()
         self._working.clear()
+        self._failing = self._retrying = ""
         if event.reason in _ENDINGS:
             self.note(_ENDINGS[event.reason])
-        elif event.reason in ("error", "refused") and event.text:
-            self.note(event.text, "red" if event.reason == "error" else "yellow")
+        elif event.reason == "refused":
+            # What the model said itself stands there already; what a hook says does not.
+            if not self._heard and event.text:
+                self.note(event.text)
+            elif self._heard == "declined":
+                self.note(_DECLINED)
+        elif event.reason == "error" and event.text:
+            self.note(event.text, "red")
+            key = "api-key" in event.text or "authentication" in event.text
+            self.note(_KEY if key else _AGAIN, "dim")
         foot = self._foot(event)
         self._usage, self._cost = dict(event.usage), event.cost
         self.began = 0.0
-        self.retrying = ""
         if event.requests and foot:
             self.block([[("  " + cut(foot, self._columns - 2), "dim")]], "foot")
 
@@ -303,28 +334,40 @@ class Stream:
 
     def live(self, columns: int, rows: int) -> list[Line]:
         """Return what goes on now, in at most so many lines."""
-        moment = self._clock()
-        below: list[Line] = []
-        for name, work in self._working.items():
-            agent = self._agents.get(name)
-            below.append(work.line(columns, moment, agent, unicode=self._screen.paint.unicode))
-            if agent is not None:
-                below += agent.lines(columns)
-        for name, agent in self._agents.items():
-            if name not in self._working:
-                below.append(agent.line(columns, moment, unicode=self._screen.paint.unicode))
-        below += self.todo_lines(columns, _TODOS)
-        if below and self._text is None and self._last != "steps":
+        below = self._at_work(columns)
+        apart = bool(below) and (self._text is not None or self._last != "steps")
+        todos = self.todo_lines(columns, _TODOS)
+        below += [[], *todos] if todos and not below else todos
+        if apart:
             below.insert(0, [])
-        below = below[: max(rows - 1, 1)]
-        room = min(rows - len(below), _TAIL)
+        below = below[: max(rows - 2, 1)]
+        room = min(rows - len(below), _TAIL + 1)
         above: list[Line] = []
         if self._text is not None:
-            above = self._text.tail(room)
+            above = self._text.tail(room - 1)
+            if above and (self._text.between or self._last not in ("", "prose")):
+                above.insert(0, [])
         elif self._thought:
             thought = wrap(self._thought[-2000:], max(columns - 4, 10))[-min(room, 3) :]
             above = [[("  │ ", "dim"), (line, "dim")] for line in thought]
         return [*above, *below]
+
+    def _at_work(self, columns: int) -> list[Line]:
+        """Return a line for everything that is being done."""
+        moment, unicode = self._clock(), self._screen.paint.unicode
+        lines: list[Line] = []
+        for name, work in self._working.items():
+            if work.call.get("name") in _ASK:
+                continue
+            agent = self._agents.get(name)
+            lines.append(work.line(columns, moment, agent, unicode=unicode))
+            lines += agent.lines(columns) if agent is not None else []
+        for name, agent in self._agents.items():
+            if name not in self._working:
+                lines.append(agent.line(columns, moment, unicode=unicode))
+        if self._retrying:
+            lines.append([("  ! ", "yellow"), one_line(self._retrying, columns - 5)])
+        return lines
 
     def todo_lines(self, columns: int, most: int = 100) -> list[Line]:
         """Return the list of things to do, around what is in progress; nothing once all is done."""

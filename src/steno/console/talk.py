@@ -14,6 +14,8 @@ from steno.errors import StenoError
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from prompt_toolkit.buffer import Buffer
+
     from steno.agent.calls import Judge
     from steno.agent.events import Ended, Event
     from steno.agent.loop import Model
@@ -42,6 +44,7 @@ class Talk:
         self.screen = screen
         self.setting = setting
         self.prompt = Prompt(screen, self, history=Typed())
+        self.prompt.buffer.on_text_changed += self._typed_on
         self.face = Face(self)
         self.waiting: list[str] = []
         """What was said and is yet to be taken up."""
@@ -92,13 +95,15 @@ class Talk:
     async def _work(self) -> None:
         """Get the engine, and take up what is said until the user leaves."""
         self.ready = await asyncio.to_thread(self._prepared)
-        await self._trust()
+        from steno.console import asking, markdown
+
+        await asking.settle_trust(self.prompt, self.stream, self.ready.options)
         async with self.ready.model() as model:
             self._model = model
             try:
                 await self.enter(self.ready.work())
                 self.face.greet()
-                self.beside(self._warm_up())
+                self.beside(asyncio.to_thread(markdown.warm_up))
                 if self.setting.first:
                     self.waiting.append(self.setting.first)
                 while not self._leaving:
@@ -124,29 +129,10 @@ class Talk:
         for asks in (self.consents, self.asking):
             asks.notify = self.face.notify
             asks.stop = self.interrupt
-        self.prompt.completer = Completions(self._named, self._cwd)
+        completions = Completions(self._named, self._cwd)
+        self.prompt.completer = completions
+        self.prompt.found_at_once = completions.at_once
         return ready
-
-    async def _warm_up(self) -> None:
-        """Load what the first answer needs, before it is needed."""
-        from steno.console.markdown import markdown_lines
-
-        await asyncio.to_thread(lambda: list(markdown_lines("```python\npass\n```", 40)))
-
-    async def _trust(self) -> None:
-        from steno.console.asking import ask_trust
-        from steno.guard.trust import own_files, trust
-
-        options = self.ready.options
-        found = own_files(options.cwd)
-        if options.trusted or not found:
-            return
-        try:
-            if await ask_trust(self.prompt, options.cwd, found):
-                trust(options.cwd)
-                options.trusted = True
-        except StenoError as error:
-            self.stream.note(str(error))
 
     async def release(self) -> None:
         """Leave the session; another is entered next."""
@@ -225,11 +211,17 @@ class Talk:
         self.prompt.hint = ""
         found = self.table.found(text) if self.started is not None else None
         if found is not None and found[0].anytime and self.is_busy():
+            self.stream.said(text)
             self.beside(found[0].run(self, found[1]))
             return
         self.waiting.append(text)
         self._woken.set()
         self.screen.refresh()
+
+    def _typed_on(self, _buffer: "Buffer") -> None:
+        """Whoever types on does not mean to leave."""
+        if self.prompt.hint == _AGAIN:
+            self.prompt.hint = ""
 
     def beside(self, doing: "Awaitable[Any]") -> None:
         """Do something while other things go on."""
@@ -242,7 +234,10 @@ class Talk:
         return self.waiting.pop() if self.waiting else ""
 
     def interrupt(self) -> None:
-        """Break into what is done."""
+        """Break into what is done; what was to be done next is the user's again."""
+        if self.waiting and not self._leaving:
+            waiting, self.waiting = self.waiting, []
+            self.prompt.put("\n".join([*waiting, *filter(None, [self.prompt.buffer.text])]))
         agent = self.started.agent if self.started is not None else None
         if agent is not None and agent.is_working:
             agent.interrupt()
@@ -290,6 +285,7 @@ class Talk:
                 raise
         finally:
             self._doing = None
+            self.prompt.hint = ""
             ticking.cancel()
             self.changed()
         self.face.lead_on()
@@ -307,6 +303,7 @@ class Talk:
 
     async def _do(self, text: str) -> None:
         from steno.console import typed
+        from steno.console.commands import miscalled
 
         found = self.table.found(text)
         if found is not None:
@@ -318,6 +315,11 @@ class Talk:
         elif text.startswith("#") and "\n" not in text and text.strip("# "):
             self.stream.said(text)
             await typed.keep_memory(self, text.lstrip("# "))
+        elif wrong := miscalled(text, self._named()):
+            self.stream.said(text)
+            self.stream.note(wrong)
+            if not self.prompt.buffer.text:
+                self.prompt.put(text)
         else:
             await self.say(text)
 
@@ -333,7 +335,7 @@ class Talk:
         for name in named:
             self.stream.note(f"with the image {name}", "dim")
         self.stream.begin()
-        self.face.title(text)
+        self.face.begin(text)
         began = time.monotonic()
         ended = await self.started.hear(content)
         if time.monotonic() - began > _LONG:

@@ -10,7 +10,7 @@ from steno.agent.recorder import new_id
 from steno.console.dialog import Choice, Dialog
 from steno.console.steps import Told, body_lines
 from steno.model.wire import Block
-from steno.safe.terminal import clean, without_colours
+from steno.safe.terminal import Line, clean, without_colours
 from steno.tools.base import Outcome, ToolFailure
 from steno.tools.images import show_image
 
@@ -65,6 +65,7 @@ async def run_shell(talk: "Talk", command: str) -> None:
         "id": f"toolu_{new_id()}",
         "input": {"command": command},
     }
+    talk.stream.begin()
     talk.stream.take(ToolStarted(call))
     began = asyncio.get_running_loop().time()
     try:
@@ -72,15 +73,18 @@ async def run_shell(talk: "Talk", command: str) -> None:
     except ToolFailure as error:
         outcome = Outcome(str(error), is_error=True)
     except asyncio.CancelledError:
-        talk.stream.take(ToolEnded(call, Outcome("interrupted", is_error=True), 0.0, ""))
+        talk.stream.break_off()
         raise
+    finally:
+        talk.stream.began = 0.0
     seconds = asyncio.get_running_loop().time() - began
     text = outcome.content if isinstance(outcome.content, str) else ""
     talk.stream.take(ToolEnded(call, Outcome(text, outcome.detail, outcome.is_error), seconds, ""))
     if not outcome.is_error:
         step = Told(verb="Bash")
         lines = list(body_lines(call, outcome, step, talk.screen.width, whole=True))
-        more = [[("       … ", "dim"), (f"{len(lines) - _SHOWN} more lines", "dim")]]
+        left = f"… {len(lines) - _SHOWN} more lines; the model reads all of them"
+        more: list[Line] = [["       ", (left, "dim")]]
         talk.stream.block(lines if len(lines) <= _SHOWN else [*lines[:_SHOWN], *more], "steps")
     said = f"<bash-input>{command}</bash-input>"
     printed = without_colours(text)

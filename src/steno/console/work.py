@@ -36,6 +36,16 @@ class Working:
         head = Told(verb=verb_of(self.call), subject=subject(self.call), outcome=last)
         return _running(head, columns, moment, self._began, unicode=unicode)
 
+    def broken_off(self, moment: float) -> Told:
+        """Return it as a step that did not come to its end."""
+        return Told(
+            verb=verb_of(self.call),
+            subject=subject(self.call),
+            outcome="interrupted",
+            state="interrupted",
+            seconds=moment - self._began,
+        )
+
 
 class Agent:
     """A sub-agent at work."""

@@ -23,3 +23,5 @@ class Decision(msgspec.Struct, frozen=True):
     """Where the files that it names really lay when it was judged; only those may be opened."""
     offers: tuple[str, ...] = ()
     """For `ask`: rules that would allow this and its like, the narrowest first."""
+    together: tuple[str, ...] = ()
+    """Where no rule alone would allow it: those that do together, one for each part."""

@@ -86,7 +86,8 @@ class Guard:
         if said.rule:
             return said
         offers = tuple(self._offers(tool, given, cwd))
-        return msgspec.structs.replace(said, offers=offers)
+        together = () if offers or tool != "Bash" else tuple(self._together(given, cwd))
+        return msgspec.structs.replace(said, offers=offers, together=together)
 
     def shown_in(self, folder: str) -> Callable[[str], bool]:
         """Return what says whether a search of a folder may show a name that it came upon there.
@@ -210,15 +211,27 @@ class Guard:
             if self.with_rules(offer).says(tool, given, cwd).verdict == "allow":
                 yield offer
 
+    def _together(self, given: dict[str, Any], cwd: str) -> list[str]:
+        """Return the narrowest rules under which all parts of a command would be allowed."""
+        narrowest = [next(offers, "") for offers in self._by_part(given, cwd)]
+        rules = list(dict.fromkeys(narrowest))
+        if len(rules) < len(("one", "another")) or "" in rules:
+            return []
+        allowed = self.with_rules(*rules).says("Bash", given, cwd).verdict == "allow"
+        return rules if allowed else []
+
+    def _by_part(self, given: dict[str, Any], cwd: str) -> Iterator[Iterator[str]]:
+        """Yield the rules for each part of a command that nothing allows."""
+        script = given.get("command")
+        for command in self._commands.unallowed(script, cwd) if isinstance(script, str) else []:
+            inner = command
+            while inner.transparent and inner.inner:
+                inner = inner.inner[0]
+            yield offers_for_command(inner)
+
     def _candidates(self, tool: str, given: dict[str, Any], cwd: str) -> Iterator[str]:
         if tool == "Bash":
-            script = given.get("command")
-            left = self._commands.unallowed(script, cwd) if isinstance(script, str) else []
-            for command in left[:1]:
-                inner = command
-                while inner.transparent and inner.inner:
-                    inner = inner.inner[0]
-                yield from offers_for_command(inner)
+            yield from next(self._by_part(given, cwd), ())
         elif tool in EDITS | READS:
             yield from offers_for_path(self._place(_path(given) or ".", cwd), tool, self.cwd)
         elif tool == "WebFetch":

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from steno.console.commands import Command
+from steno.console.commands import Command, rows_of
 from steno.console.dialog import Choice, Dialog
 from steno.console.programs import editor, open_explorer, own, run_program
 from steno.report import words
@@ -26,15 +26,8 @@ async def _agents(talk: "Talk", arguments: str) -> None:
     del arguments
     if talk.started is None:
         return
-    lines: list[Line] = [
-        [
-            "  ",
-            (pad(one_line(kind.name), 20), "bold"),
-            " ",
-            one_line(kind.description, max(talk.screen.width - 25, 10)),
-        ]
-        for kind in talk.started.agents.known
-    ]
+    known = [(kind.name, kind.description) for kind in talk.started.agents.known]
+    lines = rows_of(known, talk.screen.width - 1)
     where: Line = [("  one file each in .claude/agents or in agents of your config folder", "dim")]
     talk.stream.block([*lines, where], "agents")
 
@@ -145,6 +138,7 @@ async def _init(talk: "Talk", arguments: str) -> None:
 async def _doctor(talk: "Talk", arguments: str) -> None:
     """Look after this session and the config folder, as the commands of that name do."""
     del arguments
+    talk.screen.print([[]])
     path = talk.written()
     if path:
         await run_program(talk, own("check", path))

@@ -108,7 +108,8 @@ def _change(points: Checkpoints, prompt: str, path: str, columns: int, *, back: 
     if before is None or now is None:
         return [[("    not a text", "dim")]]
     patch = structured_patch(now, before) if back else structured_patch(before, now)
-    return list(diff_lines(cast("list[object]", patch), columns, most=_ROWS if back else None))
+    most = _ROWS if back else None
+    return list(diff_lines(cast("list[object]", patch), columns, most=most, wrapped=not back))
 
 
 def _read(path: str) -> bytes | None:

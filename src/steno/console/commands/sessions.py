@@ -132,29 +132,29 @@ async def _fork(talk: "Talk", arguments: str) -> None:
     talk.stream.note(f"in a copy, {work.id[:8]}; /resume {before[:8]} goes back", "dim")
 
 
+def _given(arguments: str, what: str, such_as: str) -> str:
+    """Return the words behind a command that cannot do without them."""
+    words_ = " ".join(arguments.split())
+    if not words_:
+        raise BadRequest(f"a {what} is missing", hint=f"such as {such_as}")
+    return words_
+
+
 async def _rename(talk: "Talk", arguments: str) -> None:
-    started = talk.started
-    title = " ".join(arguments.split())
-    if started is None:
-        return
-    if not title:
-        raise BadRequest("a title is missing", hint="such as /rename Charts on one axis")
-    recorder = started.agent.talk.recorder
-    recorder.write(recorder.compose.title(title))
-    talk.screen.output.set_title(f"steno: {one_line(title, 60)}")
-    talk.stream.note(f"called {title!r} from now on", "dim")
+    title = _given(arguments, "title", "/rename Charts on one axis")
+    if talk.started is not None:
+        recorder = talk.started.agent.talk.recorder
+        recorder.write(recorder.compose.title(title))
+        talk.face.title(title)
+        talk.stream.note(f"called {title!r} from now on", "dim")
 
 
 async def _tag(talk: "Talk", arguments: str) -> None:
-    started = talk.started
-    tag = " ".join(arguments.split())
-    if started is None:
-        return
-    if not tag:
-        raise BadRequest("a tag is missing", hint="such as /tag release")
-    recorder = started.agent.talk.recorder
-    recorder.write({"type": "tag", "tag": tag, "sessionId": recorder.session_id})
-    talk.stream.note(f"tagged {tag!r}", "dim")
+    tag = _given(arguments, "tag", "/tag release")
+    if talk.started is not None:
+        recorder = talk.started.agent.talk.recorder
+        recorder.write({"type": "tag", "tag": tag, "sessionId": recorder.session_id})
+        talk.stream.note(f"tagged {tag!r}", "dim")
 
 
 async def _export(talk: "Talk", arguments: str) -> None:
@@ -222,7 +222,9 @@ async def _transcript(talk: "Talk", arguments: str) -> None:
         talk.stream.note("there is nothing to show yet", "dim")
         return
     plain = () if talk.screen.paint.colour else ("--color", "never")
-    await run_program(talk, own("show", path, "--thinking", "--all", *plain))
+    # What was done last is looked for most often: `less` begins there.
+    pager = {"LESS": f"{os.environ.get('LESS', '-R')} +G"}
+    await run_program(talk, own("show", path, "--thinking", "--all", *plain), pager)
 
 
 COMMANDS: Final = (

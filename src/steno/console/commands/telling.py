@@ -3,11 +3,11 @@
 import sys
 from typing import TYPE_CHECKING, Final
 
-from steno.console.commands import Command
+from steno.console.commands import Command, rows_of
 from steno.console.keys import HELP
 from steno.console.status import MODES
 from steno.report import words
-from steno.safe.terminal import Line, cut, one_line, pad, wrap
+from steno.safe.terminal import Line, one_line, pad
 
 if TYPE_CHECKING:
     from steno.console.talk import Talk
@@ -32,23 +32,13 @@ async def _help(talk: "Talk", arguments: str) -> None:
     own = {each.name for each in talk.table.commands}
     if started is not None:
         rows += [(f"/{name}", about) for name, about in started.slash.offers if name not in own]
-    room = min(max(len(name) for name, _ in rows), 30)
-    lines += [
-        ["  ", (pad(name, room), "bold"), "  ", cut(one_line(about), max(columns - room - 4, 10))]
-        for name, about in rows
-    ]
+    lines += rows_of(rows, columns)
     talk.stream.block([*lines, [], [("  ? shows the keys", "dim")]], "help")
 
 
 async def _keys(talk: "Talk", arguments: str) -> None:
     del arguments
-    columns = talk.screen.width - 1
-    room = min(max(len(key) for key, _ in HELP), columns // 2)
-    lines: list[Line] = [
-        ["  ", (pad(key, room), "bold"), "  ", cut(about, max(columns - room - 4, 10))]
-        for key, about in HELP
-    ]
-    talk.stream.block(lines, "keys")
+    talk.stream.block(rows_of(HELP, talk.screen.width - 1), "keys")
 
 
 async def _status(talk: "Talk", arguments: str) -> None:
@@ -77,13 +67,7 @@ async def _status(talk: "Talk", arguments: str) -> None:
 
 
 def _table(talk: "Talk", rows: list[tuple[str, str]]) -> None:
-    columns = talk.screen.width - 1
-    room = max(len(name) for name, _ in rows)
-    lines: list[Line] = []
-    for name, about in rows:
-        for at, part in enumerate(wrap(about, max(columns - room - 5, 10))):
-            lines.append(["  ", (pad("" if at else name, room), "dim"), "  ", part])
-    talk.stream.block(lines, "table")
+    talk.stream.block(rows_of(rows, talk.screen.width - 1, "dim"), "table")
 
 
 async def _cost(talk: "Talk", arguments: str) -> None:
