@@ -73,6 +73,7 @@ def test_a_seam_says_what_the_model_had_before_it_when_it_next_answered() -> Non
     # The client's own figure leaves out what every request begins with.
     assert seam.pre_tokens is not None
     assert seam.post_tokens is not None
+    assert seam.context is not None
     assert seam.post_tokens < seam.context < seam.pre_tokens
 
 
