@@ -26,16 +26,16 @@ def test_branches_stand_behind_the_prompt_that_they_leave() -> None:
     session = Session(load(BytesSource(data)))
     told = words(tree_lines(session, 80, most=3))
     assert told == [
-        "  3 prompts, 2 branches left:",
+        "  3 prompts, 2 branches abandoned:",
         "  │ first",
-        "  │ └ second, taken back  2 turns, left",
-        "  │   └ on from there  1 turn, left",
+        "  │ └ second, taken back  2 turns, abandoned",
+        "  │   └ on from there  1 turn, abandoned",
         "  │ second",
         "  │ third",
     ]
     short = words(tree_lines(session, 80, most=1))
     assert short == [
-        "  3 prompts, 2 branches left, 2 of them further up; the last ones:",
+        "  3 prompts, 2 branches abandoned, 2 of them further up; the last ones:",
         "  │ third",
     ]
 

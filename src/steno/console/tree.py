@@ -37,7 +37,7 @@ def tree_lines(session: Session, columns: int, most: int = 4) -> list[Line]:
     if branches:
         above = len(branches) - tree.told
         more = f", {above} of them further up" if above else ""
-        head += f", {words.count(len(branches), 'branch', 'branches')} left{more}"
+        head += f", {words.count(len(branches), 'branch', 'branches')} abandoned{more}"
     tail = "; the last ones:" if len(turns) > len(shown) else ":"
     return [[(head + tail, "dim")], *lines]
 
@@ -63,7 +63,7 @@ class _Tree:
                     yield from self.behind([node.uuid for node in branch.nodes], depth + 1)
 
     def _line(self, branch: Branch, depth: int) -> Line:
-        size = f"  {words.count(branch.turns, 'turn')}, left"
+        size = f"  {words.count(branch.turns, 'turn')}, abandoned"
         bars = "  │ " + "  " * depth
         room = max(self._columns - len(bars) - len(size) - 4, 10)
         return [(bars, "blue"), ("└ ", "yellow"), one_line(_first(branch), room), (size, "dim")]
