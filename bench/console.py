@@ -34,14 +34,18 @@ _FOOT: Final = re.compile(rb"\d+ out")
 _CLEARS: Final = (b"\x1b[2J", b"\x1b[3J", b"\x1bc", b"\x1b[?1049h")
 
 
-def terminal(folder: str, mind: "Mind", **env: str) -> "Terminal":
+def terminal(folder: str, mind: "Mind", url: str = "") -> "Terminal":
     """Return a terminal as the tests have it; they lie beside this folder."""
     root = str(Path(__file__).resolve().parent.parent)
     if root not in sys.path:
         sys.path.append(root)
     from tests.console.terminal import Terminal
 
-    return Terminal(Path(folder), mind, **env)
+    return (
+        Terminal(Path(folder), mind, ANTHROPIC_BASE_URL=url)
+        if url
+        else Terminal(Path(folder), mind)
+    )
 
 
 class Moment(NamedTuple):
@@ -106,7 +110,7 @@ def long_talk(turns: int) -> list[Moment]:
         file.parent.mkdir()
         file.write_text("".join(f"Line {number} of what is read.\n" for number in range(120)))
         url = stack.enter_context(agent.served(file))
-        there = terminal(folder, Script(), ANTHROPIC_BASE_URL=url)
+        there = terminal(folder, Script(), url)
         console = stack.enter_context(there)
         console.open()
         pid, step = console.child.pid, max(turns // 10, 1)
