@@ -295,7 +295,7 @@ def test_without_a_key_or_with_a_wrong_one_it_says_so(tmp_path: Path) -> None:
         here.server.refused.clear()
 
     at(program(tmp_path, Script(), ANTHROPIC_API_KEY=""), none)
-    at(program(tmp_path, Script(), ANTHROPIC_API_KEY="another-key-of-nobody"), wrong)
+    at(desk(tmp_path, Script(), key="another-key-of-nobody"), wrong)
 
 
 def test_several_sessions_at_once(tmp_path: Path) -> None:
