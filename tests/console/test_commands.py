@@ -194,7 +194,7 @@ def test_the_end_of_a_task_is_told_when_it_comes(terminal: Make) -> None:
     at = len(console.raw)
     (console.project / "go").write_text("done\n")
     console.sees('Background command "Waits" completed (exit code 0); /tasks shows it')
-    assert b"\a" in console.raw[at:]
+    console.waits(lambda: b"\a" in console.raw[at:], "the bell")
     assert len(console.server.requests) == 2
     console.say("and?")
     console.told("Yes.")
