@@ -81,7 +81,7 @@ def _turns(folder: Path, marks: tuple[int, ...], settings: str) -> list[Moment]:
     prompt = {"type": "user", "message": {"role": "user", "content": "Read it again, please."}}
     formats = [f"--{kind}-format=stream-json" for kind in ("input", "output")]
     more = ["--settings", settings] if settings else []
-    with _served(file) as url:
+    with served(file) as url:
         process = subprocess.Popen(
             [str(STENO), "chat", "-p", *formats, *more],
             cwd=file.parent,
@@ -107,7 +107,8 @@ def _turns(folder: Path, marks: tuple[int, ...], settings: str) -> list[Moment]:
 
 
 @contextmanager
-def _served(file: Path) -> Generator[str]:
+def served(file: Path) -> Generator[str]:
+    """Run the model that answers at once; yield where it is."""
     command = [sys.executable, str(HERE / "agent_server.py"), str(file)]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None

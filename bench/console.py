@@ -1,6 +1,6 @@
 """Measures the console: how soon it is ready, what a token costs in bytes, whether it stays flat.
 
-    python bench/console.py             a few hundred turns; as many as are wanted with a number
+    python bench/console.py [2000]      with as many turns
 
 The real program runs in a pty against the scripted server; nothing is simulated. CPU time is that
 of the program alone, read from /proc, so a busy machine does not count.
@@ -10,22 +10,42 @@ import os
 import re
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from table import Row, passed, row, show
-from tests.console.terminal import ENTER, Terminal
 
+import agent
 from steno.model.server.minds import Reply, Said
 from steno.model.server.script import Script
+
+if TYPE_CHECKING:
+    from tests.console.terminal import Terminal
+
+    from steno.model.server.minds import Mind
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _TOKENS: Final = 1000
-_TURNS: Final = 300
+TURNS: Final = 2000
 MB: Final = 1 << 20
 _FOOT: Final = re.compile(rb"\d+ out")
 _CLEARS: Final = (b"\x1b[2J", b"\x1b[3J", b"\x1bc", b"\x1b[?1049h")
+
+
+def terminal(folder: str, mind: "Mind", url: str = "") -> "Terminal":
+    """Return a terminal as the tests have it; they lie beside this folder."""
+    root = str(Path(__file__).resolve().parent.parent)
+    if root not in sys.path:
+        sys.path.append(root)
+    from tests.console.terminal import Terminal
+
+    return (
+        Terminal(Path(folder), mind, ANTHROPIC_BASE_URL=url)
+        if url
+        else Terminal(Path(folder), mind)
+    )
 
 
 class Moment(NamedTuple):
@@ -51,7 +71,7 @@ def ready() -> float:
     """Return the CPU seconds until the prompt is there and takes keys."""
     best = 9.0
     for _ in range(3):
-        with tempfile.TemporaryDirectory() as folder, Terminal(Path(folder), Script()) as console:
+        with tempfile.TemporaryDirectory() as folder, terminal(folder, Script()) as console:
             console.open(wait="starting")
             best = min(best, cpu(console.child.pid))
             console.send("typed")
@@ -64,7 +84,7 @@ def streaming() -> tuple[float, float, int]:
     words = [f"word{number} " + ("" if (number + 1) % 40 else "\n\n") for number in range(_TOKENS)]
     said = Said({"type": "text", "text": "".join(words)}, tuple(words))
     script = Script().on("go", Reply(content=(said,))).otherwise("Yes.")
-    with tempfile.TemporaryDirectory() as folder, Terminal(Path(folder), script) as console:
+    with tempfile.TemporaryDirectory() as folder, terminal(folder, script) as console:
         console.open()
         console.say("first")
         console.told("Yes.")
@@ -79,15 +99,24 @@ def streaming() -> tuple[float, float, int]:
 
 
 def long_talk(turns: int) -> list[Moment]:
-    """Return what a long talk has taken at ten moments of it."""
-    script = Script().otherwise("An answer of **some** words.\n\n- with\n- a list\n")
+    """Return what a long talk has taken at ten moments of it.
+
+    Each turn reads a file. The model answers at once, in a process of its own: one that took longer
+    with every turn would be waited for, and to wait costs frames.
+    """
     marks: list[Moment] = []
-    with tempfile.TemporaryDirectory() as folder, Terminal(Path(folder), script) as console:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        file = Path(folder, "project", "notes.txt")
+        file.parent.mkdir()
+        file.write_text("".join(f"Line {number} of what is read.\n" for number in range(120)))
+        url = stack.enter_context(agent.served(file))
+        there = terminal(folder, Script(), url)
+        console = stack.enter_context(there)
         console.open()
         pid, step = console.child.pid, max(turns // 10, 1)
         for number in range(1, turns + 1):
             at = len(console.raw)
-            console.send(f"turn {number}{ENTER}")
+            console.send(f"turn {number}\r")
             console.waits(lambda at=at: _FOOT.search(console.raw, at) is not None)
             console.idle()
             if number % step == 0:
@@ -98,7 +127,7 @@ def long_talk(turns: int) -> list[Moment]:
     return marks
 
 
-def measured(turns: int) -> list[Row]:
+def measured(turns: int = TURNS) -> list[Row]:
     """Return all figures of the console."""
     rows = [row("the console's first prompt, CPU s", ready(), 0.3, "before the engine is there")]
     size, taken, clears = streaming()
@@ -109,7 +138,7 @@ def measured(turns: int) -> list[Row]:
     early = (second.cpu - first.cpu) / (second.turn - first.turn)
     late = (last.cpu - before.cpu) / (last.turn - before.turn)
     detail = f"{early * 1000:.1f} ms a turn, then {late * 1000:.1f}"
-    rows.append(row(f"{turns} turns in the console, CPU late ÷ early", late / early, None, detail))
+    rows.append(row(f"{turns} turns in the console, CPU late ÷ early", late / early, 1.25, detail))
     sizes = f"{second.memory:.0f} MB, then {last.memory:.0f}"
     rows.append(row("the same, memory late ÷ early", last.memory / second.memory, 1.25, sizes))
     return rows
@@ -123,4 +152,4 @@ def main(turns: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else _TURNS))
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else TURNS))

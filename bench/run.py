@@ -22,6 +22,7 @@ import export
 from table import Row, passed, row, show
 
 import agent
+import console
 import index
 
 HERE = Path(__file__).resolve().parent
@@ -177,6 +178,7 @@ def main() -> None:
         rows += [checking(corpus), one_big_file("check", "check", 300, big)]
         rows += [few_huge_lines(folder), sparse_file("check", "check", folder)]
         rows += agent.measured(options.turns)
+        rows += console.measured(options.turns * 2 // 5)
         rows += export.measured(folder, generated(folder, 100), with_peers=not options.no_peers)
         rows += index.measured(folder, corpus, with_peers=not options.no_peers)
         rows += explorer.measured(folder, corpus, big, with_peers=not options.no_peers)

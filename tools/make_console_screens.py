@@ -25,6 +25,33 @@ _COLOURS: Final = {"brown": "yellow"}
 _TRAITS: Final = {"blink": "dim", "italics": "italic"}
 
 
+_TIDE: Final = """\
+Every tide is a **sum of waves**, one for each motion of moon and sun. The largest are:
+
+| wave | from | degrees an hour |
+|------|------|-----------------|
+| M2 | the moon | 28.98 |
+| S2 | the sun | 30.00 |
+
+`predict` adds them up:
+
+```python
+def predict(hour: float) -> float:
+    return sum(w.height * cos(w.speed * hour - w.phase) for w in WAVES)
+```
+
+- It is good to **5 cm** in calm weather.
+- Storms are not in it.
+"""
+_PLAN: Final = """\
+## One axis for both curves
+
+1. Make the axis once, in `draw`, and hand it to each curve.
+2. Let `Curve.add` take an axis instead of making one.
+3. Run the tests; the picture of the legend changes.
+"""
+
+
 def picture(console: Terminal, name: str) -> str:
     """Return what is on a terminal's screen as a picture."""
     drawn = Console(
@@ -63,10 +90,70 @@ def work(console: Terminal) -> None:
     console.sees("queued")
 
 
+def answer(console: Terminal) -> None:
+    """Show an answer in Markdown: prose, a table, code, and what it took."""
+    console.open()
+    console.say("How is the tide predicted?")
+    console.told("30.00")
+    console.idle()
+
+
+def plan(console: Terminal) -> None:
+    """Show a plan that waits to be agreed to."""
+    console.open("--permission-mode", "plan")
+    console.say("Plan how the axis is shared.")
+    console.sees("Go on with this plan?")
+
+
+def sessions(console: Terminal) -> None:
+    """Show the list of sessions, with a preview and a branch that was left."""
+    console.open()
+    for said, wait in (
+        ("Draw the measured curve.", "It is drawn."),
+        ("Put the prediction on an axis of its own.", "It has its own axis."),
+    ):
+        console.say(said)
+        console.told(wait)
+        console.idle()
+    console.say("/rewind")
+    console.sees("Go back to before which prompt?", "axis of its own")
+    console.send(ENTER)
+    console.sees("Take back what?")
+    console.send("c")
+    console.told("kept as a branch")
+    console.waits(lambda: console.text.count("› Put the prediction") > 1)
+    console.send("\x15Put both on one axis." + ENTER)
+    console.told("They share it.")
+    console.idle()
+    console.say("/rename Charts on one axis")
+    console.told("from now on")
+    for said, wait in (("Why does the test fail?", "off by a day"), ("Tag the release.", "v1.4")):
+        console.say("/clear")
+        console.waits(lambda: console.text.rstrip().endswith("? keys"))
+        console.idle()
+        console.say(said)
+        console.told(wait)
+        console.idle()
+    console.say("/clear")
+    console.waits(lambda: console.everything.count("a new session") == len(("why", "tag", "end")))
+    console.idle()
+    console.say("/resume")
+    console.sees("Go on with which session?")
+    console.send("\x1b[B\x1b[B")
+    console.sees("1 branch abandoned")
+
+
 def script() -> Script:
     """Return what the model says."""
     return (
         Script()
+        .on("tide predicted", _TIDE)
+        .on("measured curve", "It is drawn.")
+        .on("axis of its own", "It has its own axis.")
+        .on("both on one axis", "They share it.")
+        .on("Why does the test", "The table is off by a day.")
+        .on("Tag the release", "It is tagged as v1.4.")
+        .on("Plan how", [text("I have looked at it."), tool("ExitPlanMode", plan=_PLAN)])
         .on(
             "both curves",
             [
@@ -113,6 +200,9 @@ def todos(*states: str) -> list[dict[str, str]]:
 SCREENS: Final[dict[str, tuple[int, Callable[[Terminal], None]]]] = {
     "console-permission": (30, permission),
     "console-work": (34, work),
+    "console-answer": (34, answer),
+    "console-plan": (30, plan),
+    "console-resume": (30, sessions),
 }
 
 

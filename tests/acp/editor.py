@@ -168,8 +168,8 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(folder: Path, mind: Mind, **given: Any) -> AsyncGenerator[Desk]:
-    """Open an editor whose agent is in this process, with these options."""
+async def desk(folder: Path, mind: Mind, *, key: str = KEY, **given: Any) -> AsyncGenerator[Desk]:
+    """Open an editor whose agent is in this process, with that key and these options."""
     async with _at_a_server(folder, mind) as made:
         env = dict(made.env)
 
@@ -177,7 +177,7 @@ async def desk(folder: Path, mind: Mind, **given: Any) -> AsyncGenerator[Desk]:
             trusted = is_trusted(cwd)
             return Options(cwd=cwd, config=str(made.config), env=env, trusted=trusted, **given)
 
-        endpoint = Endpoint(made.server.url, api_key=KEY)
+        endpoint = Endpoint(made.server.url, api_key=key)
         host = Host(
             Setting(options=options, model=lambda: Api(endpoint), price=lambda _model, _usage: 0)
         )

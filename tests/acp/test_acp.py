@@ -17,6 +17,7 @@ from tests.acp.editor import Desk, desk, program
 from steno.agent.meter import Limits
 from steno.model.server.minds import Gate, Reply, Said, error, text, thinking, tool
 from steno.model.server.script import Script
+from steno.store.busy import writer_of
 
 _DOT = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5E"
@@ -294,7 +295,7 @@ def test_without_a_key_or_with_a_wrong_one_it_says_so(tmp_path: Path) -> None:
         here.server.refused.clear()
 
     at(program(tmp_path, Script(), ANTHROPIC_API_KEY=""), none)
-    at(program(tmp_path, Script(), ANTHROPIC_API_KEY="another-key-of-nobody"), wrong)
+    at(desk(tmp_path, Script(), key="another-key-of-nobody"), wrong)
 
 
 def test_several_sessions_at_once(tmp_path: Path) -> None:
@@ -314,6 +315,7 @@ def test_several_sessions_at_once(tmp_path: Path) -> None:
         assert await saying == "end_turn"
         assert here.editor.text(session_id=one) == "Slow done."
         assert {path.stem for path in here.files} == {one, two}
+        assert all(writer_of(str(path)) is not None for path in here.files)
 
     at(desk(tmp_path, script), act)
 
@@ -407,6 +409,27 @@ def test_what_a_command_prints_is_seen_while_it_runs(tmp_path: Path) -> None:
         assert shown == "````\nbegun\nend\n```\n````"
 
     at(desk(tmp_path, script, mode="bypassPermissions"), act)
+
+
+def test_an_editor_that_goes_while_it_is_asked_leaves_a_sound_session(tmp_path: Path) -> None:
+    script = Script().on("ask", tool("Bash", command="touch no", tool_id="toolu_no"))
+
+    async def act(here: Desk) -> None:
+        session = await here.begin()
+        here.editor.answers = [""]
+        saying = asyncio.ensure_future(here.say(session, "ask me"))
+        await here.editor.until(lambda: bool(here.editor.asked))
+        here.process.stdin.close()
+        assert await here.process.wait() == 0
+        # Whether there was still time to say so does not matter: nobody listens.
+        await asyncio.gather(saying, return_exceptions=True)
+        here.editor.leave()
+        (path,) = here.files
+        assert b"does not want" not in path.read_bytes()
+        assert b"[Request interrupted by user for tool use]" in path.read_bytes()
+        assert list((here.config / "sessions").iterdir()) == []
+
+    at(program(tmp_path, script), act)
 
 
 def test_bad_input_is_answered_and_the_talk_goes_on(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 import base64
 import json
+import os
 import re
+import tomllib
 from collections.abc import Callable
 from http.client import HTTPConnection
 from pathlib import Path
@@ -14,7 +16,7 @@ from steno.model.server.minds import text, tool
 from steno.model.server.script import Script
 
 Make = Callable[..., Terminal]
-TRIED_ELSEWHERE = {"rewind", "undo", "diff", "fork", "rename", "tag", "resume", "vim"}
+TRIED_ELSEWHERE = {"rewind", "undo", "diff", "fork", "rename", "tag", "resume", "vim", "paste"}
 """In test_talking and test_typing."""
 
 
@@ -142,6 +144,62 @@ def test_commands_that_go_another_way(terminal: Make) -> None:
     console.waits(lambda: console.everything.count("this session, live:") == 2)
     console.say("/exit")
     assert console.ends() == 0
+    console.proves()
+
+
+def test_what_was_chosen_lasts_and_stands_in_stenos_own_file(terminal: Make) -> None:
+    console = terminal(Script().otherwise("Yes."))
+    own = console.home / "steno" / "config.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text("# mine\n[archive]\nlevel = 5  # packs\n")
+    console.open()
+    console.say("/model haiku")
+    console.told("claude-haiku-4-5-20251001 from now on")
+    console.say("/theme plain")
+    console.told("plain: no colours")
+    console.say("/vim")
+    console.told("vi keys")
+    console.say("/exit")
+    assert console.ends() == 0
+    assert own.read_text().startswith("# mine\n[archive]\nlevel = 5  # packs\n")
+    assert tomllib.loads(own.read_text())["console"] == {
+        "model": "haiku",
+        "theme": "plain",
+        "keys": "vi",
+    }
+    assert not (console.config / "settings.json").exists()
+    console.raw = b""
+    console.open()
+    console.sees("haiku-4-5")
+    console.send("abc" + ESC)
+    console.send("0xA!")
+    console.sees("› bc!")
+    assert b"\x1b[1m" not in console.raw
+    console.send(ENTER)
+    console.told("Yes.")
+    console.idle()
+    assert console.server.requests[-1].body["model"] == "claude-haiku-4-5-20251001"
+    console.proves()
+
+
+def test_the_end_of_a_task_is_told_when_it_comes(terminal: Make) -> None:
+    run = tool("Bash", command="cat go", description="Waits", run_in_background=True)
+    script = Script().on("begin", run).then("Started.").otherwise("Yes.")
+    console = terminal(script)
+    os.mkfifo(console.project / "go")
+    console.open("--dangerously-skip-permissions")
+    console.say("begin")
+    console.told("Started.", "1 task running")
+    console.idle()
+    at = len(console.raw)
+    (console.project / "go").write_text("done\n")
+    console.sees('Background command "Waits" completed (exit code 0); /tasks shows it')
+    console.waits(lambda: b"\a" in console.raw[at:], "the bell")
+    assert len(console.server.requests) == 2
+    console.say("and?")
+    console.told("Yes.")
+    console.idle()
+    assert "completed (exit code 0)" in json.dumps(console.server.requests[-1].body["messages"])
     console.proves()
 
 

@@ -12,9 +12,10 @@ from tests.console.paper import paper, words
 from steno.console.complete import fuzzy
 from steno.console.dialog import Choice, Dialog
 from steno.console.history import Typed
+from steno.console.near import near, near_words
 from steno.console.notify import sequence_for
 from steno.console.output import Frames
-from steno.console.pastes import Pastes
+from steno.console.pastes import Pastes, picture_in
 from steno.console.permission import parts_of, patch_of
 from steno.console.status import State, coloured, status_line
 from steno.console.typed import with_images
@@ -198,3 +199,30 @@ def test_a_long_list_is_searched_and_shown_around_what_is_pointed_at() -> None:
         assert reply.value in {"29", *(f"29{at}" for at in range(10))}
 
     asyncio.run(ask())
+
+
+def test_a_picture_is_named_in_the_prompt_and_its_path_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "a b.png").write_bytes(DOT)
+    (tmp_path / "notes.txt").write_text("no picture")
+    pastes = Pastes()
+    for given in (f"'{tmp_path}/a b.png'", f"{tmp_path}/a\\ b.png", "a b.png"):
+        assert picture_in(given, str(tmp_path)) == f"{tmp_path}/a b.png"
+    assert picture_in((tmp_path / "a b.png").as_uri(), "/") == f"{tmp_path}/a b.png"
+    for other in ("notes.txt", "none.png", "a b.png\nand more", "", '"'):
+        assert picture_in(other, str(tmp_path)) == ""
+    marks = pastes.take("a b.png", str(tmp_path)) + pastes.take("a b.png", str(tmp_path))
+    assert marks == "[image 1: a b.png][image 2: a b.png]"
+    whole = pastes.whole(f"{marks} and")
+    content, named = with_images(whole, "/")
+    assert named == ["a b.png", "a b.png"]
+    assert isinstance(content, list)
+
+
+def test_paths_are_said_from_where_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert near("/home/ada/tide/src/a.py", "/home/ada/tide") == "src/a.py"
+    assert near("/home/ada/tide", "/home/ada/tide") == "."
+    assert near("/home/ada/tidegauge/a.py", "/home/ada/tide") == "~/tidegauge/a.py"
+    assert near("/etc/passwd", "/home/ada/tide") == "/etc/passwd"
+    said = near_words("/home/ada/x is read, not /home/adam or a/home/ada/b", "/home/ada/tide")
+    assert said == "~/x is read, not /home/adam or a/home/ada/b"

@@ -1,12 +1,18 @@
 """Typing into the console: lines, pastes, history, completion, shell, memory, images, editor."""
 
+import asyncio
 import base64
 import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 
+import pytest
 from tests.console.terminal import DOWN, ENTER, ESC, SHIFT_TAB, TAB, UP, Terminal
 from tests.console.test_parts import DOT
 
+from steno.console.clipboard import pasted_picture
+from steno.errors import NotFound
 from steno.model.server.script import Script
 
 Make = Callable[..., Terminal]
@@ -156,6 +162,46 @@ def test_shell_memory_and_images(terminal: Make) -> None:
     assert "<user-memory-input>never use tabs" in sent
     assert base64.b64encode(DOT).decode() in sent
     console.proves()
+
+
+def test_pictures_are_pasted_by_their_path_and_from_the_clipboard(
+    terminal: Make, tmp_path: Path
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, prints in (("wl-paste", "exit 1"), ("xclip", f'cat "{tmp_path}/held.png"')):
+        (programs / name).write_text(f"#!/bin/sh\n{prints}\n")
+        (programs / name).chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
+    console = terminal(
+        Script().otherwise("Yes."), PATH=path, DISPLAY=":9", WAYLAND_DISPLAY="wayland-9"
+    )
+    (tmp_path / "my dot.png").write_bytes(DOT)
+    console.open()
+    console.idle()
+    console.paste(f"{tmp_path}/my\\ dot.png ")
+    console.sees("› [image 1: my dot.png]")
+    console.send("\x16")
+    console.told("there is no picture in the clipboard")
+    (tmp_path / "held.png").write_bytes(DOT)
+    console.send("\x16")
+    console.sees("[image 1: my dot.png][image 2: ")
+    console.send(" what are they?" + ENTER)
+    console.told("with the image my dot.png", "Yes.")
+    console.idle()
+    sent = json.dumps(console.server.requests[-1].body["messages"])
+    assert sent.count(base64.b64encode(DOT).decode()) == 2
+    (kept,) = (console.home / "steno" / "pasted").iterdir()
+    assert kept.stat().st_mode & 0o077 == 0
+    console.proves()
+
+
+def test_without_a_program_for_it_the_clipboard_is_not_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NotFound, match="nothing here can read a picture"):
+        asyncio.run(pasted_picture({"DISPLAY": ":9"}))
 
 
 def test_modes_keys_editor_and_vi(terminal: Make) -> None:

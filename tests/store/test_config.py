@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from tests.docs.pages import DOCS, fences, read
 
-from steno.errors import BadRequest, Unreadable
+from steno.errors import BadRequest, Unreadable, Unwritable
 from steno.store.config import CONFIG_FILE, KEYS, read_config
+from steno.store.config_set import set_config
 from steno.store.places import steno_home
 
 
@@ -47,6 +48,10 @@ def test_rules_can_be_silent_or_weigh_something_else() -> None:
         ('[check.severity]\n\n"line.bom" = 3\n', 3, "line.bom"),
         ("[check.severity]\nline.bom = 'error'\n", 2, "line"),
         (b"[check]\n# \xff\n", 2, "UTF-8"),
+        ('[console]\ntheme = "pink"\n', 2, "colour, plain, reader"),
+        ("[console]\nkeys = 3\n", 2, "emacs, vi"),
+        ("[console]\nmodel = []\n", 2, "name of a model"),
+        ('[console]\nfont = "x"\n', 2, "console.font"),
     ],
 )
 def test_what_means_nothing_is_named_with_its_line(
@@ -90,3 +95,36 @@ def test_the_example_of_the_reference_is_a_config_file() -> None:
     said = tomllib.loads(example)["check"]
     assert config.silence == tuple(said["silence"])
     assert config.severity == said["severity"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", '[console]\nmodel = "a\\"b"\n'),
+        ("# mine", '# mine\n\n[console]\nmodel = "a\\"b"\n'),
+        (
+            '[ console ] # here\ntheme = "plain"\n[usage]\n',
+            '[ console ] # here\nmodel = "a\\"b"\ntheme = "plain"\n[usage]\n',
+        ),
+        (
+            '[console]\n# model = "x"\n  model = "y" # z\n\n[archive]\non = true\n',
+            '[console]\n# model = "x"\nmodel = "a\\"b"\n\n[archive]\non = true\n',
+        ),
+    ],
+)
+def test_a_choice_is_written_and_all_else_stays(before: str, after: str) -> None:
+    path = write(before)
+    assert set_config("console", "model", 'a"b').model == 'a"b'
+    assert path.read_text() == after
+    assert path.stat().st_mode & 0o077 == 0
+    assert read_config().model == 'a"b'
+
+
+@pytest.mark.parametrize(
+    "odd", ['console = { model = "x" }\n', 'console.model = "x"\n', '[console]\n"model" = "x"\n']
+)
+def test_a_file_that_is_written_otherwise_is_left_alone(odd: str) -> None:
+    path = write(odd)
+    with pytest.raises((BadRequest, Unwritable)):
+        set_config("console", "model", "y")
+    assert path.read_text() == odd

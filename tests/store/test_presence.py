@@ -37,6 +37,19 @@ def test_a_session_that_was_left_for_another_does_not_take_the_others_note(tmp_p
         assert writer_of(path) is not None
 
 
+def test_a_process_tells_of_every_session_that_it_works_on(tmp_path: Path) -> None:
+    path = session(tmp_path)
+    other = Presence(str(tmp_path), "00000000-2222-4333-8444-555555555555", "/proj", "2.1.0")
+    with Presence(str(tmp_path), SID, "/proj", "2.1.0"):
+        with other:
+            found = writer_of(path)
+            assert found is not None
+            assert found.session_id == SID
+            assert writer_of(path.replace(SID, "00000000-2222-4333-8444-555555555555")) is not None
+        assert writer_of(path) is not None
+    assert list((tmp_path / "sessions").iterdir()) == []
+
+
 def test_where_nothing_can_be_told_the_work_goes_on(tmp_path: Path) -> None:
     (tmp_path / "sessions").write_text("no folder", encoding="utf-8")
     with Presence(str(tmp_path), SID, "/proj", "2.1.0"):

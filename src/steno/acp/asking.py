@@ -1,9 +1,11 @@
 """What the user is asked through the client: permission, a plan, a choice, trust."""
 
+import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol, TypeAlias
 
 from acp import helpers
+from acp.exceptions import RequestError
 from acp.schema import (
     AllowedOutcome,
     PermissionOption,
@@ -56,10 +58,17 @@ class Client(Protocol):
 class Asking:
     """Asks the user of one session."""
 
-    def __init__(self, client: Client, session_id: str, cwd: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        session_id: str,
+        cwd: Callable[[], str],
+        gone: Callable[[], None],
+    ) -> None:
         self._client = client
         self._session = session_id
         self._cwd = cwd
+        self._gone = gone
 
     async def permission(self, call: dict[str, Any], decision: Decision) -> Permission:
         """Ask whether a call may be made."""
@@ -148,7 +157,15 @@ class Asking:
         options = [
             PermissionOption(option_id=name, name=label, kind=kind) for name, label, kind in choices
         ]
-        reply = await self._client.request_permission(self._session, told, options)
+        try:
+            reply = await self._client.request_permission(self._session, told, options)
+        except ConnectionError:
+            # Nobody is there any more. That is no answer: the turn is broken off right here.
+            self._gone()
+            await asyncio.get_running_loop().create_future()
+            return ""
+        except RequestError:
+            return ""
         outcome = reply.outcome
         return outcome.option_id if isinstance(outcome, AllowedOutcome) else ""
 

@@ -84,7 +84,7 @@ class Thread:
         self.id = work.id
         self._post = Post(editor, self.id)
         self._telling = Telling(options.cwd)
-        self._asking = Asking(self._post, self.id, self._cwd)
+        self._asking = Asking(self._post, self.id, self._cwd, self.cancel)
         self._started = self._start(work)
         self._mode = self._started.mode()
         self._early: list[Update] = []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from steno.errors import BadRequest
 from steno.safe.terminal import Line, Paint, wants_colour
+from steno.store.config import read_config
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -55,11 +56,14 @@ def open_console(asked: "Asked") -> int:
     from steno.console.screen import Screen
     from steno.console.talk import Talk
 
-    colour = wants_colour(asked.color, os.environ, tty=True)
+    kept = read_config()
+    theme = "" if asked.color != "auto" else kept.theme
+    colour = wants_colour(asked.color, os.environ, tty=True) and theme in ("", "colour")
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") in _UNICODE
     paint = Paint(colour=colour, unicode=unicode)
-    screen = Screen(output_for(sys.stdout), paint, reader=asked.reader)
-    setting = _demo() if asked.demo else _setting(asked)
+    screen = Screen(output_for(sys.stdout), paint, reader=asked.reader or theme == "reader")
+    setting = _demo() if asked.demo else _setting(asked, kept.model)
+    setting.vi = kept.keys == "vi"
 
     async def together() -> Talk:
         talk = Talk(screen, setting)
@@ -73,9 +77,12 @@ def open_console(asked: "Asked") -> int:
     return 0
 
 
-def _setting(asked: "Asked") -> "Setting":
+def _setting(asked: "Asked", model: str) -> "Setting":
     from steno.console.setting import Setting
 
+    # A session that goes on keeps the model that it had.
+    if not asked.model and not asked.resume and not asked.go_on:
+        asked.model = model
     return Setting(prepare=lambda: _ready(asked), tell=_told, first=" ".join(asked.words))
 
 

@@ -137,6 +137,17 @@ class Face:
         """Name the window."""
         self._talk.screen.output.set_title(f"steno: {one_line(text, _TITLE)}")
 
+    def ended_beside(self, said: str) -> None:
+        """Tell at once what has ended in the background; the model hears of it at its next chance."""
+        from steno.session.story.prompts import inside
+
+        talk = self._talk
+        about = inside(said, "summary") or "Something in the background has ended"
+        failed = inside(said, "status") == "failed"
+        talk.stream.note(f"{about}; /tasks shows it", "yellow" if failed else "dim")
+        if not talk.is_busy():
+            self.notify("something in the background has ended")
+
     def notify(self, said: str) -> None:
         """Let the user know who may look elsewhere."""
         from steno.console.notify import sequence_for

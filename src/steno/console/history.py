@@ -1,15 +1,18 @@
 """What was typed before, in all sessions: one JSON string a line in steno's own folder."""
 
 import os
+from collections import deque
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 
 from steno.store.places import steno_home
 
-__all__ = ["LONGEST", "Typed"]
+__all__ = ["LONGEST", "Remembering", "Typed"]
 
 _FILE: Final = "prompts.jsonl"
 _READ: Final = 1 << 20
@@ -59,3 +62,20 @@ class Typed(History):
             return
         finally:
             os.close(file)
+
+
+class Remembering(Buffer):
+    """What is typed, with what was typed before: read once, not again with every prompt."""
+
+    def reset(self, document: Document | None = None, append_to_history: Any = None) -> None:
+        """Begin anew."""
+        # The library calls this before it has made anything of its own.
+        loading = getattr(self, "_load_history_task", None)
+        super().reset(document, bool(append_to_history))
+        if loading is None or not loading.done() or loading.cancelled():
+            return
+        known = self.history.get_strings()
+        self._working_lines = deque([*known, *self._working_lines])
+        self.working_index = len(known)
+        self.cursor_position = document.cursor_position if document is not None else 0
+        self._load_history_task = loading

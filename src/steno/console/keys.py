@@ -1,5 +1,6 @@
 """The keys of the prompt. Those of editing are the library's, for emacs and for vi."""
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +26,7 @@ HELP: Final = (
     ("ctrl-o", "the whole transcript, with everything that tools said"),
     ("ctrl-g", "write the prompt in your editor"),
     ("ctrl-x p", "show a paste in full"),
+    ("ctrl-v", "paste the picture that is in the clipboard"),
     ("f2", "open the explorer on this session"),
     ("ctrl-c, ctrl-d", "clear the line; twice on an empty one: leave"),
 )
@@ -97,7 +99,7 @@ class _Typing(_Part):
         self.prompt.buffer.insert_text("\n")
 
     def paste(self, event: KeyPressEvent) -> None:
-        self.prompt.buffer.insert_text(self.prompt.pastes.take(event.data))
+        self.prompt.buffer.insert_text(self.prompt.pastes.take(event.data, os.getcwd()))
 
     def expand(self, _event: KeyPressEvent) -> None:
         self.prompt.put(self.prompt.typed())
@@ -142,6 +144,7 @@ class _Wishing(_Part):
             (("escape",), free & busy & ~leaves_mode, self.interrupt),
             (("escape", "escape"), free & ~busy, self.go_back),
             *(((key,), free, self.wish(what)) for key, what in _WISHES),
+            (("c-v",), free & here & (~vi_mode | vi_insert_mode), self.wish("paste")),
             (("?",), free & empty & here, self.wish("keys")),
             (("c-d",), free & empty, self.wish("leave")),
             (("c-c",), always, self.cancel),

@@ -1,6 +1,7 @@
 """Markdown as lines of words and styles. Rich lays it out; what it writes passes our own sink."""
 
 from collections.abc import Iterator
+from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -35,8 +36,7 @@ def markdown_lines(text: str, width: int, *, unicode: bool = True) -> Iterator[L
         emoji=False,
         highlight=False,
     )
-    # Links are written out: a terminal must not be handed a hidden address.
-    made = _layout()("", code_theme="ansi_dark", hyperlinks=False)
+    made = copy(_blank())
     made.parsed = parser().parse(clean(text, newlines=True))
     options = console.options
     options.encoding = "utf-8" if unicode else "ascii"
@@ -57,11 +57,12 @@ def warm_up() -> None:
 
 
 @cache
-def _layout() -> "type[Markdown]":
-    """Return what lays it out; a heading begins where everything else does."""
+def _blank() -> "Markdown":
+    """Return what lays it out; to make one takes longer than to use it."""
     from rich.markdown import Heading, Markdown
 
     class FlushLeft(Heading):
+        # A heading begins where everything else does.
         LEVEL_ALIGN: ClassVar[dict[str, "JustifyMethod"]] = {}
 
     class Layout(Markdown):
@@ -70,9 +71,11 @@ def _layout() -> "type[Markdown]":
             "heading_open": FlushLeft,
         }
 
-    return Layout
+    # Links are written out: a terminal must not be handed a hidden address.
+    return Layout("", code_theme="ansi_dark", hyperlinks=False)
 
 
+@cache
 def parser() -> "MarkdownIt":
     """Return what reads Markdown here.
 

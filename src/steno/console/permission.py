@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from steno.agent.calls import Permission
 from steno.agent.rules_kept import Where, settings_file
 from steno.console.dialog import Choice, Dialog, Reply
+from steno.console.near import near, near_words
 from steno.console.steps import diff_lines, verb_of
 from steno.format.values import as_list, as_object
 from steno.guard.decision import Decision
@@ -104,7 +105,7 @@ class Consents:
         name = str(call.get("name"))
         yield [f"{one_line(verb_of(call), columns - 20)} wants to {_what(name)}"]
         yield from _some(self._what_of(name, given, columns), _LINES)
-        for line in wrap(f"asks because {decision.reason}", columns):
+        for line in wrap(f"asks because {near_words(decision.reason, self._cwd())}", columns):
             yield [(line, "dim")]
         parts = parts_of(str(given.get("command", ""))) if name == "Bash" else []
         if len(parts) > 1:
@@ -117,12 +118,13 @@ class Consents:
             for line in wrap(str(given.get("command", "")), columns - 2):
                 yield ["  ", (line, "bold")]
         elif name in _EDITS:
-            yield ["  ", (one_line(str(given.get("file_path", "")), columns - 2), "bold")]
+            path = near(self._whole(str(given.get("file_path", ""))), self._cwd())
+            yield ["  ", (one_line(path, columns - 2), "bold")]
             patch = patch_of(name, given, self._cwd())
             yield from diff_lines(patch, columns, most=None, wrapped=True)
         else:
             for key, value in given.items():
-                first, *rest = wrap(f"{key}: {value}", columns - 2)
+                first, *rest = wrap(f"{key}: {near(str(value), self._cwd())}", columns - 2)
                 head = f"{clean(key)}: "
                 yield ["  ", (head, "dim"), (first.removeprefix(head), "bold")]
                 yield from (["  ", (line, "bold")] for line in rest)
@@ -136,7 +138,7 @@ class Consents:
             said = guard.judge("Bash", {"command": text}, cwd=self._cwd()) if guard else None
             fine = said is not None and said.verdict == "allow"
             shown = one_line(text, max(columns * 3 // 5, 12))
-            why = said.reason if said is not None else "its words are not known yet"
+            why = near_words(said.reason, self._cwd()) if said else "its words are not known yet"
             mark = ("✓ ", "green") if fine else ("! ", "yellow")
             yield [
                 "  ",
@@ -153,7 +155,7 @@ class Consents:
             told = self._what_of(str(call.get("name")), given, columns)
             self._stream.block([["  ", *line] for line in told], "all")
             return
-        lines = [decision.reason]
+        lines = [near_words(decision.reason, self._cwd())]
         if decision.rule:
             lines.append(f"the rule that decided: {decision.rule}")
         else:
@@ -195,9 +197,10 @@ class Consents:
 
     def _file(self, place: Where) -> str:
         """Return where a rule is kept, as short as it can be said."""
-        path = settings_file(place, self._cwd(), self._env)
-        inside = os.path.relpath(path, os.path.realpath(self._cwd()))
-        return path if inside.startswith(os.pardir) else inside
+        return near(settings_file(place, self._cwd(), self._env), self._cwd())
+
+    def _whole(self, path: str) -> str:
+        return os.path.normpath(os.path.join(self._cwd(), os.path.expanduser(path)))
 
     async def _refuse(self) -> Permission | None:
         dialog = Dialog("No. What should it do instead?", (), (), words="enter alone: just no")

@@ -26,7 +26,7 @@ from prompt_toolkit.layout.processors import Processor, Transformation, Transfor
 from prompt_toolkit.styles import Style
 
 from steno.console.dialog import Dialog, Reply
-from steno.console.history import LONGEST
+from steno.console.history import LONGEST, Remembering
 from steno.console.keys import keys_for
 from steno.console.pastes import Pastes
 from steno.console.region import Region
@@ -103,7 +103,7 @@ class Prompt:
         self.hint = ""
         self.armed = True
         """Whether keys go to the question; not while something else is being typed."""
-        self.buffer = Buffer(
+        self.buffer = Remembering(
             completer=_Late(self),
             complete_while_typing=True,
             history=history,

@@ -35,6 +35,8 @@ class Setting(msgspec.Struct, kw_only=True):
     """Gets everything ready that takes a while; called when the prompt is on the screen."""
     tell: Callable[[str, int, int], Iterator[Line]]
     """Tells the last turns of a session: its path, how many, in how many columns."""
+    vi: bool = False
+    """Whether the prompt has the keys of vi."""
     first: str = ""
     """What is said first."""
     steps: tuple[tuple[str, str], ...] = ()

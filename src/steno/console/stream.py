@@ -115,7 +115,8 @@ class Stream:
 
     def prose(self, text: str) -> None:
         """Print Markdown that is whole."""
-        self.block(self._rendered(text), "prose")
+        # It is a thing of its own, whatever the model said before it.
+        self.block(self._rendered(text), "whole prose")
 
     def anew(self) -> None:
         """Another session begins: what was counted so far was not its own."""

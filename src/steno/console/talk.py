@@ -43,7 +43,7 @@ class Talk:
     def __init__(self, screen: "Screen", setting: "Setting") -> None:
         self.screen = screen
         self.setting = setting
-        self.prompt = Prompt(screen, self, history=Typed())
+        self.prompt = Prompt(screen, self, history=Typed(), vi=setting.vi)
         self.prompt.buffer.on_text_changed += self._typed_on
         self.face = Face(self)
         self.waiting: list[str] = []
@@ -364,8 +364,7 @@ class Talk:
 
     def _ended_beside(self, said: str, told: Any) -> None:
         told(said)
-        if not self.is_busy():
-            self.stream.note("something in the background has ended; /tasks shows it", "dim")
+        self.face.ended_beside(said)
 
     async def _tick(self) -> None:
         """Have what turns turn; where somebody has it read out nothing does."""

@@ -12,6 +12,11 @@ roots = ["~/laptop/.claude"]
 [archive]
 on = true
 level = 3
+
+[console]
+theme = "plain"
+keys = "vi"
+model = "sonnet"
 """
 
 import os
@@ -24,10 +29,21 @@ from steno.errors import BadRequest, Unreadable
 from steno.store.found import Problem, peek
 from steno.store.places import steno_home
 
-__all__ = ["ARCHIVE_LEVEL", "CONFIG_FILE", "KEYS", "Config", "read_config"]
+__all__ = [
+    "ARCHIVE_LEVEL",
+    "CONFIG_FILE",
+    "EDITING",
+    "KEYS",
+    "THEMES",
+    "Config",
+    "parse_config",
+    "read_config",
+]
 
 CONFIG_FILE: Final = "config.toml"
 ARCHIVE_LEVEL: Final = 3
+THEMES: Final = ("colour", "plain", "reader")
+EDITING: Final = ("emacs", "vi")
 KEYS: Final = {
     "check.silence": "a list of rule ids that say nothing; `family.*` is all of a family",
     "check.severity": "a table of rule ids and what they weigh: error, warning or info",
@@ -35,6 +51,9 @@ KEYS: Final = {
     "archive.on": "true to have every `steno sync` also archive; false without it",
     "archive.level": "how hard the archive packs, 1 (fast) to 19 (small); 3 without it",
     "usage.prices": "a file with prices of your own, in this folder or by its path",
+    "console.theme": "how the console looks: colour, plain or reader; `/theme` writes it",
+    "console.keys": "the keys of the console's prompt: emacs or vi; `/vim` writes it",
+    "console.model": "the model that new sessions of the console ask; `/model` writes it",
 }
 """Every key there is, and what it holds."""
 _MOST: Final = 1 << 20
@@ -52,6 +71,9 @@ class Config(msgspec.Struct, frozen=True):
     archive_on: bool = False
     archive_level: int = ARCHIVE_LEVEL
     prices: str = ""
+    theme: str = ""
+    keys: str = ""
+    model: str = ""
 
     def line(self, word: str) -> int:
         """Return the first line that a word stands in, counted from one; 1 when it does not."""
@@ -78,7 +100,15 @@ def read_config(path: str | None = None) -> Config:
         raise Unreadable(f"cannot read {path}: {problems[0].message.lower()}")
     if len(raw) > _MOST:
         raise BadRequest(f"{path} is too big for a config file")
-    text = _text(path, raw)
+    return parse_config(path, _text(path, raw))
+
+
+def parse_config(path: str, text: str) -> Config:
+    """Return what a config file says whose text this is.
+
+    Raises:
+        BadRequest: it is not TOML, or says something that means nothing; the line is named.
+    """
     return _config(Config(path, text=text), _parsed(path, text))
 
 
@@ -105,7 +135,7 @@ def _parsed(path: str, text: str) -> dict[str, Any]:
 
 
 def _config(config: Config, top: dict[str, Any]) -> Config:
-    _refuse_others(config, top, ("check", "index", "archive", "usage"), "")
+    _refuse_others(config, top, ("check", "index", "archive", "usage", "console"), "")
     check = _table(config, "check", top.get("check", {}))
     _refuse_others(config, check, ("silence", "severity"), "check.")
     silence = check.get("silence", [])
@@ -119,7 +149,8 @@ def _config(config: Config, top: dict[str, Any]) -> Config:
     config = msgspec.structs.replace(config, silence=tuple(silence), severity=severity)
     config = _with_index(config, _table(config, "index", top.get("index", {})))
     config = _with_archive(config, _table(config, "archive", top.get("archive", {})))
-    return _with_usage(config, _table(config, "usage", top.get("usage", {})))
+    config = _with_usage(config, _table(config, "usage", top.get("usage", {})))
+    return _with_console(config, _table(config, "console", top.get("console", {})))
 
 
 def _with_index(config: Config, index: dict[str, Any]) -> Config:
@@ -150,6 +181,17 @@ def _with_usage(config: Config, usage: dict[str, Any]) -> Config:
         folder = os.path.dirname(config.path)
         prices = os.path.join(folder, os.path.expanduser(prices))
     return msgspec.structs.replace(config, prices=prices)
+
+
+def _with_console(config: Config, console: dict[str, Any]) -> Config:
+    _refuse_others(config, console, ("theme", "keys", "model"), "console.")
+    for name, known in (("theme", THEMES), ("keys", EDITING), ("model", ())):
+        value = console.get(name, "")
+        if not isinstance(value, str) or (known and value not in ("", *known)):
+            about = f"one of {', '.join(known)}" if known else "the name of a model"
+            raise config.complaint(name, f"{name} must be {about}")
+    said = {name: str(console.get(name, "")) for name in ("theme", "keys", "model")}
+    return msgspec.structs.replace(config, **said)
 
 
 def _table(config: Config, name: str, value: object) -> dict[str, Any]:

@@ -27,6 +27,8 @@ class Presence:
     def __init__(self, config: str, session_id: str, cwd: str, version: str) -> None:
         pid, moment = os.getpid(), int(now() * 1000)
         self.path = os.path.join(config, "sessions", f"{pid}.json")
+        # A process that works on several sessions tells of each; others look into every note.
+        self._own_path = os.path.join(config, "sessions", f"{pid}-{session_id[:8]}.json")
         self._words = msgspec.json.encode(
             LiveProcess(
                 pid=pid,
@@ -43,6 +45,8 @@ class Presence:
 
     def open(self) -> None:
         """Tell it. Where it cannot be told the work goes on: it is a courtesy."""
+        if self._is_taken():
+            self.path = self._own_path
         scratch = f"{self.path}.{os.urandom(4).hex()}"
         with suppress(OSError):
             os.makedirs(os.path.dirname(self.path), mode=_FOLDER_MODE, exist_ok=True)
@@ -50,6 +54,16 @@ class Presence:
             with os.fdopen(os.open(scratch, flags, _FILE_MODE), "wb") as file:
                 file.write(self._words)
             os.replace(scratch, self.path)
+
+    def _is_taken(self) -> bool:
+        """Whether another session of this very process is told of already."""
+        try:
+            with open(self.path, "rb") as file:
+                other = msgspec.json.decode(file.read(), type=LiveProcess)
+        except (OSError, msgspec.MsgspecError):
+            return False
+        ours = msgspec.json.decode(self._words, type=LiveProcess)
+        return other.session_id != ours.session_id and other.proc_start == ours.proc_start
 
     def close(self) -> None:
         """Take it back, unless another session of this process stands there by now."""

@@ -1,5 +1,7 @@
 """Commands about the conversation: clear, compact, model, mode, going back, leaving."""
 
+import asyncio
+import os
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -7,7 +9,7 @@ import msgspec
 from steno.console.commands import Command
 from steno.console.dialog import Choice, Dialog
 from steno.console.status import MODES
-from steno.errors import BadRequest
+from steno.errors import BadRequest, StenoError
 from steno.report import words
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ async def _model(talk: "Talk", arguments: str) -> None:
     agent = started.agent
     agent.course = msgspec.structs.replace(agent.course, model=name)
     talk.ready.options.model = wanted
-    talk.stream.note(f"{name} from now on", "dim")
+    talk.stream.note(f"{name} from now on{await _lasts('model', wanted)}", "dim")
 
 
 async def _mode(talk: "Talk", arguments: str) -> None:
@@ -99,6 +101,17 @@ def _may_bypass(talk: "Talk") -> bool:
     return talk.ready.options.mode == "bypassPermissions"
 
 
+async def _lasts(key: str, value: str) -> str:
+    """Keep a choice for the next time; return a word on it where that cannot be done."""
+    from steno.store.config_set import set_config
+
+    try:
+        await asyncio.to_thread(set_config, "console", key, value)
+    except StenoError as error:
+        return f"; until you leave, for {error}"
+    return ""
+
+
 async def _vim(talk: "Talk", arguments: str) -> None:
     del arguments
     from prompt_toolkit.enums import EditingMode
@@ -106,7 +119,8 @@ async def _vim(talk: "Talk", arguments: str) -> None:
     app = talk.prompt.app
     vi = app.editing_mode != EditingMode.VI
     app.editing_mode = EditingMode.VI if vi else EditingMode.EMACS
-    talk.stream.note(f"{'vi' if vi else 'emacs'} keys, until you leave", "dim")
+    keys = "vi" if vi else "emacs"
+    talk.stream.note(f"{keys} keys{await _lasts('keys', keys)}", "dim")
 
 
 async def _theme(talk: "Talk", arguments: str) -> None:
@@ -128,7 +142,17 @@ async def _theme(talk: "Talk", arguments: str) -> None:
         raise BadRequest(f"there is no look {wanted!r}", hint=f"one of {', '.join(looks)}")
     screen.paint.colour = wanted == "colour"
     screen.reader = wanted == "reader"
-    talk.stream.note(f"{wanted}: {looks[wanted]}", "dim")
+    talk.stream.note(f"{wanted}: {looks[wanted]}{await _lasts('theme', wanted)}", "dim")
+
+
+async def _paste(talk: "Talk", arguments: str) -> None:
+    """Put the picture that is in the clipboard into the prompt."""
+    del arguments
+    from steno.console.clipboard import pasted_picture
+
+    path = await pasted_picture(os.environ)
+    talk.prompt.buffer.insert_text(talk.prompt.pastes.picture(path))
+    talk.screen.refresh()
 
 
 async def _exit(talk: "Talk", arguments: str) -> None:
@@ -146,6 +170,7 @@ COMMANDS: Final = (
     ),
     Command(name="model", help="ask another model", takes="[NAME]", run=_model),
     Command(name="mode", help="what is allowed without asking", takes="[MODE]", run=_mode),
+    Command(name="paste", help="the clipboard's picture into the prompt", run=_paste, anytime=True),
     Command(name="vim", help="vi keys, or emacs keys again", run=_vim, anytime=True),
     Command(name="theme", help="colours, none, or for a screen reader", takes="[LOOK]", run=_theme),
     Command(name="exit", help="leave", run=_exit, aliases=("quit",), anytime=True),

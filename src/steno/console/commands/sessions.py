@@ -89,18 +89,17 @@ def _when(look: "Glance", now: float) -> str:
 
 
 def _last_words(path: str, columns: int) -> list[Line]:
-    from steno.agent.sessions import prompts
-    from steno.errors import StenoError
+    """Return what was said last in a session, and what was begun beside it and left."""
+    from steno.console.tree import tree_lines
+    from steno.session.session import Session
+    from steno.session.transcript import load
+    from steno.store.read import FileSource
 
     try:
-        said = prompts(path)
-    except StenoError:
-        return [[("  there is no conversation in it", "yellow")]]
-    lines: list[Line] = [[(f"  {words.count(len(said), 'prompt')}; the last ones:", "dim")]]
-    lines += [
-        [("  │ ", "blue"), one_line(text, max(columns - 4, 10))] for _, text in said[-_PREVIEWED:]
-    ]
-    return lines
+        with Session(load(FileSource(path))) as session:
+            return tree_lines(session, columns, _PREVIEWED)
+    except OSError:
+        return [[("  it cannot be read", "yellow")]]
 
 
 def _refuse_shared(path: str) -> None:
