@@ -66,7 +66,7 @@ def test_two_sessions_marked_in_the_list_are_compared(demo: Explorer, look: Look
     page.keyboard.press("j")
     page.keyboard.press("x")
     expect(page.locator(".is-marked")).to_have_count(1)
-    expect(page.get_by_role("status")).to_have_text("Marked; press x on another session to compare")
+    expect(page.locator(".voice")).to_have_text("Marked; press x on another session to compare")
     page.keyboard.press("x")
     expect(page.locator(".is-marked")).to_have_count(0)
     page.keyboard.press("x")
