@@ -7,6 +7,7 @@ from markupsafe import Markup
 from steno.format.loose import loose
 from steno.format.records import Record
 from steno.report import words as say
+from steno.safe.html import trusted
 from steno.session.story.steps import Step
 from steno.web.bodies.about import About
 from steno.web.bodies.notes import user_note
@@ -89,10 +90,10 @@ def _run(record: Record, about: About) -> Markup:
     for words, text in (("stderr", as_text(data.get("stderr"))), ("blocked", blocking)):
         if text.strip():
             said = printed(text, about, offset=record.offset)[0]
-            pieces.append(Markup('<div class="err"><h4>{}</h4>{}</div>').format(words, said))
+            pieces.append(trusted(f'<div class="err"><h4>{words}</h4>{said}</div>'))
     if told.strip() and told.strip() != out.strip():
         said = printed(told, about, offset=record.offset)[0]
-        pieces.append(Markup('<div class="told"><h4>told the model</h4>{}</div>').format(said))
+        pieces.append(trusted(f'<div class="told"><h4>told the model</h4>{said}</div>'))
     made.insert(
         0,
         box(
