@@ -23,7 +23,7 @@ from steno.safe.disguises import Cover, covers_of
 from steno.safe.families import FAMILIES, Family
 from steno.safe.personal import HOME_NEEDLES, MAIL_NEEDLE, home_at, mail_at
 
-__all__ = ["IDS", "Edit", "Masker", "Place", "Receipt", "applied", "edits_of"]
+__all__ = ["IDS", "PERSONAL", "Edit", "Masker", "Place", "Receipt", "applied", "edits_of"]
 
 _CHUNK: Final = 1 << 20
 """Bytes of a text that are looked through at once."""
@@ -32,6 +32,8 @@ _PLACES: Final = 1_000
 """Places of a family in one text that a receipt names."""
 _HOME: Final = "home"
 _MAIL: Final = "e-mail"
+PERSONAL: Final = frozenset((_HOME, _MAIL))
+"""What is masked but is no secret."""
 IDS: Final = (*(family.id for family in FAMILIES), _HOME, _MAIL)
 """Whatever may be masked."""
 

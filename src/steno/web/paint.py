@@ -61,9 +61,15 @@ def _environment() -> "Environment":
         tag=tag_of,
     )
     from steno.web.render.pieces import icon_of
+    from steno.web.story.drawn import turn_html
     from steno.web.story.line import steps_html
 
-    shared: dict[str, Any] = {"count": words.count, "glyph": icon_of, "steps_html": steps_html}
+    shared: dict[str, Any] = {
+        "count": words.count,
+        "glyph": icon_of,
+        "steps_html": steps_html,
+        "turn_html": turn_html,
+    }
     environment.globals.update(shared)
     return environment
 

@@ -23,7 +23,7 @@ _INDEX: Final = "index.html"
 _HEAP: Final = 64_000_000
 """Bytes of sessions, after which what is left of them is cleared up."""
 _COLOURED: Final = 24
-"""Sessions; of more the code has no colours, which would take longer than everything else."""
+"""Sessions; of more the pages paint code themselves, when it is looked at."""
 
 
 class _Row(msgspec.Struct):

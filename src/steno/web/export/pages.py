@@ -93,7 +93,7 @@ class Style(msgspec.Struct, frozen=True):
     index: str = ""
     """The page that lists it among others."""
     coloured: bool = True
-    """Whether code has colours."""
+    """Whether code is painted here; else a page does it when a step is opened."""
     masked: str = ""
     """What is said of what was masked."""
 

@@ -14,7 +14,7 @@ from steno.safe.html import escaped_text, inert, trusted
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
-__all__ = ["code_block", "language_of", "lines_of", "plainly"]
+__all__ = ["code_block", "language_of", "lines_of", "plain_class", "plainly"]
 
 _LONGEST: Final = 120_000
 """Letters; what is longer has no colours."""
@@ -42,7 +42,7 @@ _plain: ContextVar[bool] = ContextVar("plain", default=False)
 
 @contextmanager
 def plainly(*, wanted: bool = True) -> Generator[None]:
-    """Draw code without colours meanwhile: they cost more than everything else together."""
+    """Leave it to the page to paint code meanwhile: that costs more than all else together."""
     token = _plain.set(wanted)
     try:
         yield
@@ -50,18 +50,29 @@ def plainly(*, wanted: bool = True) -> Generator[None]:
         _plain.reset(token)
 
 
-_BEGIN: Final = '<div class="code" tabindex="0" role="region" aria-label="code"><pre'
+_BEGIN: Final = '<div class="code{}" tabindex="0" role="region" aria-label="code"><pre'
+_FAMILIES: Final = {
+    "py": "py python python3 pyi",
+    "sh": "sh bash shell zsh console yaml yml toml ini make makefile dockerfile rb ruby r perl pl",
+    "js": "js javascript ts typescript jsx tsx mjs json jsonc go golang rs rust java kt kotlin c h "
+    "cc cpp c++ hpp cs csharp swift php scala css scss dart zig",
+    "sql": "sql lua haskell hs",
+    "ml": "html xml svg vue htm",
+}
+"""Languages that look alike, as far as five colours go."""
+_ALIKE: Final = {name: family for family, names in _FAMILIES.items() for name in names.split()}
 
 
 def code_block(text: str, language: str = "", *, start: int | None = None) -> Markup:
     """Return code as a block; with `start`, its lines have numbers from there on."""
     text = text.rstrip("\n")
     shown = "\n".join(_rows(text, language)) if _wanted(language) else escaped_text(text)
+    begin = _BEGIN.format(plain_class(language))
     if start is None:
-        return trusted(f'{_BEGIN}><span class="l">{shown}</span></pre></div>')
+        return trusted(f'{begin}><span class="l">{shown}</span></pre></div>')
     # All numbers stand in one column, beside all lines: an element for each line costs dear.
     numbers = _numbers(start, shown.count("\n") + 1)
-    return trusted(f'{_BEGIN} class="n">{numbers}<span class="l">{shown}</span></pre></div>')
+    return trusted(f'{begin} class="n">{numbers}<span class="l">{shown}</span></pre></div>')
 
 
 @lru_cache(maxsize=512)
@@ -73,6 +84,12 @@ def _numbers(first: int, count: int) -> str:
 def lines_of(text: str, language: str = "") -> list[str]:
     """Return the lines of a text as HTML, coloured where the language is known."""
     return _rows(text, language) if _wanted(language) else escaped_text(text).split("\n")
+
+
+def plain_class(language: str) -> str:
+    """Return what tells a page to paint code by itself, where it was not painted here."""
+    family = _ALIKE.get(language.lower(), "") if language and _plain.get() else ""
+    return f" l-{family}" if family else ""
 
 
 def _wanted(language: str) -> bool:
@@ -132,7 +149,7 @@ def _lexer(language: str) -> "Lexer | None":
 
 def language_of(path: str) -> str:
     """Return the language that a file's name gives away, or nothing."""
-    return "" if _plain.get() else _language_of(path)
+    return path.rpartition(".")[2] if _plain.get() else _language_of(path)
 
 
 @lru_cache(maxsize=1024)

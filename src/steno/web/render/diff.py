@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from steno.safe.html import escaped_text, trusted
 from steno.web.render.changed import Marker
-from steno.web.render.code import lines_of
+from steno.web.render.code import lines_of, plain_class
 
 __all__ = ["Hunk", "Pair", "Row", "between", "cut", "diff_table", "pairs_of", "rows_of", "sizes"]
 
@@ -27,7 +27,9 @@ _OPEN: Final = "\0"
 _REMARK: Final = "\\ No newline at the end of the file"
 _LONG_LINE: Final = 2_000
 """Letters; of a longer line the beginning is shown."""
-_BEGIN: Final = '<div class="diff" tabindex="0" role="region" aria-label="changes"><table><tbody>\n'
+_BEGIN: Final = (
+    '<div class="diff{}" tabindex="0" role="region" aria-label="changes"><table><tbody>\n'
+)
 _NEXT: Final = '</td><td class="no">'
 _SIGN: Final = '</td><td class="sg"> </td><td>'
 _SAME: Final = '<tr class=""><td class="no">'
@@ -262,7 +264,7 @@ def diff_table(
         return Markup(part("diff-side.html.j2", pairs=pairs, cut=rest))
     rows = "".join(_table_rows(shown, language))
     more = _GAP.format(f"{rest:,} more lines, see the raw record") if rest else ""
-    return trusted(f"{_BEGIN}{rows}{more}</tbody></table></div>")
+    return trusted(f"{_BEGIN.format(plain_class(language))}{rows}{more}</tbody></table></div>")
 
 
 def _table_rows(hunks: Sequence[Hunk], language: str) -> Iterator[str]:
