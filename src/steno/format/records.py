@@ -52,7 +52,17 @@ class Gap:
 class Record:
     """One line of a session file."""
 
-    __slots__ = ("_blocks", "_kept", "_message", "ending", "envelope", "line", "notes", "offset")
+    __slots__ = (
+        "_blocks",
+        "_kept",
+        "_message",
+        "_time",
+        "ending",
+        "envelope",
+        "line",
+        "notes",
+        "offset",
+    )
 
     def __init__(
         self,
@@ -70,6 +80,7 @@ class Record:
         self._message: Message | None = _UNREAD
         self._blocks: tuple[Block, ...] | None = None
         self._kept: Any = _UNREAD
+        self._time: Any = _UNREAD
 
     def __repr__(self) -> str:
         return f"<Record {self.kind} at {self.offset}>"
@@ -150,7 +161,9 @@ class Record:
     @property
     def time(self) -> datetime | None:
         """The time as a value, always with a zone; None when it is missing or unreadable."""
-        return read_time(self.envelope.timestamp)
+        if self._time is _UNREAD:
+            self._time = read_time(self.envelope.timestamp)
+        return self._time
 
     @property
     def is_sidechain(self) -> bool:

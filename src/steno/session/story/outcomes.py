@@ -200,9 +200,8 @@ def _changed(touch: FileTouch, kept: Fields) -> FileTouch:
         for line in _list(_fields(hunk).get("lines"))
         if isinstance(line, str)
     ]
-    added = sum(line.startswith("+") for line in lines)
-    removed = sum(line.startswith("-") for line in lines)
-    return FileTouch(touch.path, touch.verb, added, removed)
+    signs = [line[:1] for line in lines]
+    return FileTouch(touch.path, touch.verb, signs.count("+"), signs.count("-"))
 
 
 def _sizes(touch: FileTouch, kept: Fields) -> str:

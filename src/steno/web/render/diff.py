@@ -171,7 +171,9 @@ def cut(hunks: Sequence[Hunk], begin: int, most: int) -> tuple[list[Hunk], int]:
     for hunk in hunks:
         low, high = max(0, begin - place), max(0, begin + most - place)
         kept = hunk.lines[low:high]
-        if kept:
+        if kept and not low:
+            shown.append(Hunk(hunk.old, hunk.new, kept))
+        elif kept:
             skipped = Counter(line[:1] for line in islice(hunk.lines, low))
             both = sum(count for sign, count in skipped.items() if sign not in ("+", "-", "\\"))
             old, new = hunk.old + both + skipped["-"], hunk.new + both + skipped["+"]
@@ -189,8 +191,14 @@ def rows_of(hunks: Sequence[Hunk], language: str = "") -> Iterator[Row]:
     for place, hunk in enumerate(hunks):
         if place:
             yield Row("…")
-        lines = [_clipped(line) for line in hunk.lines]
+        lines = _short_lines(hunk.lines)
         yield from _numbered(hunk, _painted(lines, language, marker))
+
+
+def _short_lines(lines: Sequence[str]) -> Sequence[str]:
+    if max(map(len, lines), default=0) <= _LONG_LINE:
+        return lines
+    return [_clipped(line) for line in lines]
 
 
 def _clipped(line: str) -> str:
@@ -274,7 +282,7 @@ def _table_rows(hunks: Sequence[Hunk], language: str) -> Iterator[str]:
         if place:
             yield _GAP.format("…")
         old, new = hunk.old, hunk.new
-        lines = [_clipped(line) for line in hunk.lines]
+        lines = _short_lines(hunk.lines)
         for line, text in zip(lines, _painted(lines, language, marker), strict=True):
             sign = line[:1]
             if sign == "+":

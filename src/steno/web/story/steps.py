@@ -1,6 +1,7 @@
 """A step as one line."""
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -141,7 +142,7 @@ def step_lines(
     """Return the steps that are drawn, of those from `begin` to `end`."""
     return [
         _line(place, step, tale, manner, depth)
-        for place, step in list(places_of(steps))[begin:end]
+        for place, step in islice(places_of(steps), begin, end)
         if not is_hidden(step, manner)
     ]
 
