@@ -76,15 +76,15 @@ class Receipt(msgspec.Struct):
 
     def note(self, edits: Sequence[Edit], where: str, starts: Sequence[int] = ()) -> None:
         """Write down what was masked in a text; `starts` says where its records begin."""
-        told: Counter[str] = Counter()
-        told[_HOME] = sum(edit.family == _HOME for edit in edits)
+        told = Counter([edit.family for edit in edits])
+        placed: Counter[str] = Counter()
         for edit in edits:
             if edit.family == _HOME:
                 continue
             if edit.cover:
                 self.covers[edit.cover] = self.covers.get(edit.cover, 0) + 1
-            told[edit.family] += 1
-            if told[edit.family] > _PLACES:
+            placed[edit.family] += 1
+            if placed[edit.family] > _PLACES:
                 continue
             at = starts[bisect_right(starts, edit.begin) - 1] if starts else edit.begin
             place = Place(where, edit.family, edit.cover, at)
@@ -92,9 +92,8 @@ class Receipt(msgspec.Struct):
                 self.places.append(place)
         own = self.texts.setdefault(where, {}) if where else {}
         for family, count in told.items():
-            if count:
-                self.counts[family] = self.counts.get(family, 0) + count
-                own[family] = own.get(family, 0) + count
+            self.counts[family] = self.counts.get(family, 0) + count
+            own[family] = own.get(family, 0) + count
 
 
 class Masker:
