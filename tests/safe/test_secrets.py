@@ -20,6 +20,10 @@ _LETTERS = "AbCdEfGhIjKlMnOpQrStUvWxYz0123456789"
         "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
         f"npm_{_LETTERS}",
         f"hf_{_LETTERS[:20]}",
+        f"dckr_pat_{_LETTERS[:24]}",
+        f"hvs.{_LETTERS[:26]}",
+        "glc_c2hvcnQgYnV0IGEga2V5",
+        "Z2hwX0FiQ2RFZkdoSWpLbE1uT3BRclN0VXZXeFl6MDEyMzQ1Njc4OQ==",
         "4f9b2c8d1e7a6f5b3c0d9e8f7a6b5c4d3e2f1a0b",
     ],
 )

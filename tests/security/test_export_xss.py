@@ -14,6 +14,7 @@ from steno.demo.write import write_demo
 from steno.report.export.files import Job, write_all
 from steno.safe.masking import Masker
 from steno.store.library import newest_first, open_found
+from steno.web.export import folder
 from steno.web.export.folder import one_page, pages_of
 
 pytestmark = pytest.mark.timeout(600)
@@ -29,6 +30,11 @@ _ODD: Final = """() => [...document.querySelectorAll("*")].flatMap((each) =>
         && !/^(#|data:image\\/|https?:|mailto:|[\\w.-]+\\.html(#[\\w-]*)?$)/.test(value))
   ).map(({ name, value }) => `${each.tagName} ${name}=${value.slice(0, 80)}`))"""
 """Attributes that no page of ours has, and addresses that lead where nothing is."""
+
+
+_CODE: Final = (
+    "() => [...document.querySelectorAll('.code, .diff')].map((each) => each.textContent)"
+)
 
 
 class Reader:
@@ -107,6 +113,22 @@ def test_no_hostile_page_runs_asks_for_or_breaks_anything(
     for path in hostile_pages[lot::_LOTS]:
         reader.see(path)
         assert reader.page.evaluate(_ODD) == [], path.name
+
+
+def test_a_page_paints_code_when_it_is_looked_at_and_changes_no_letter_of_it(
+    reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder, "_COLOURED", 0)
+    root = write_demo(str(tmp_path / "demo")).root
+    painted = 0
+    for path in _exported(root, tmp_path / "out"):
+        reader.page.goto(path.as_uri(), wait_until="load")
+        before = reader.page.evaluate(_CODE)
+        assert reader.page.locator(".step .code .k").count() == 0
+        reader.see(path)
+        assert reader.page.evaluate(_CODE) == before
+        painted += reader.page.locator(".step .code .k, .step .diff .k").count()
+    assert painted
 
 
 def test_every_turn_and_every_step_is_shown_without_a_network(

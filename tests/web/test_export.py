@@ -1,41 +1,62 @@
-"""A session can be taken away from the explorer: masked, as a file, and never as one of its pages."""
+"""Sessions as pages in files: what is laid aside comes back, whatever a session says."""
+
+import re
+from pathlib import Path
 
 import pytest
-from tests.web.explorer import Explorer
+from markupsafe import Markup
+from tests.builders import session, tool
+
+from steno.report.export.files import Job
+from steno.store.library import newest_first
+from steno.web.export import folder
+from steno.web.export.aside import Aside
+from steno.web.export.folder import pages_of
+
+_NASTY = "\0" + "0\0" + "a\0b" + "\x000\x00"
 
 
-@pytest.fixture
-def key(demo: Explorer) -> str:
-    with demo.house.index() as index:
-        row = index.connection.execute(
-            "SELECT id FROM sessions WHERE agent = '' AND NOT hidden ORDER BY id"
-        ).fetchone()
-    return str(row[0])
+def test_what_is_laid_aside_stands_where_it_was_also_inside_of_another() -> None:
+    aside = Aside()
+    inner = aside.lay(Markup("<b>inner…</b>"))
+    outer = aside.lay(Markup("<p>{}</p>").format(inner))
+    page = aside.whole(f"<main>→ {outer} and {inner}</main>")
+    assert page.decode() == "<main>→ <p><b>inner…</b></p> and <b>inner…</b></main>"
+    assert aside.taken() == len("<b>inner…</b>".encode()) * 2 + len("<p></p>")
+    assert aside.taken() == 0
 
 
-@pytest.mark.parametrize(
-    ("query", "end", "has"),
-    [("", ".html", "<!doctype html>"), ("?format=markdown", ".md", "## Turn 1")],
-)
-def test_a_session_is_given_as_a_file(
-    demo: Explorer, key: str, query: str, end: str, has: str
+def _root(folder: Path) -> Path:
+    place = folder / "projects" / "-work-app"
+    place.mkdir(parents=True)
+    made = session().user(f"Go. {_NASTY}")
+    made.assistant(tool("Read", file_path=f"{_NASTY}.py"))
+    made.result(f"1→def f():  # {_NASTY}\n2→    return 1", detail=None)
+    made.assistant(tool("Bash", command=f"echo {_NASTY}")).result(_NASTY * 50)
+    made.assistant(f"Done. {_NASTY} **and** `{_NASTY}`")
+    (place / f"{made.session_id}.jsonl").write_bytes(made.bytes())
+    return folder
+
+
+def test_zero_bytes_in_a_session_are_shown_and_stand_for_nothing(tmp_path: Path) -> None:
+    files = newest_first((str(_root(tmp_path)),))
+    pages = dict(pages_of(files, Job()))
+    assert len(pages) == len(files) + 1
+    for data in pages.values():
+        assert b"\0" not in data
+    (page,) = (data.decode() for name, data in pages.items() if name != "index.html")
+    assert page.count("a␀b") > 50
+    assert re.search(r"<details class=\"step[^>]*>.*?</details>", page, re.DOTALL) is not None
+
+
+@pytest.mark.parametrize(("most", "painted"), [(1, True), (0, False)])
+def test_of_many_sessions_the_pages_paint_code_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, *, painted: bool
 ) -> None:
-    got = demo.get(f"/s/{key}/export{query}")
-    assert got.status == 200
-    assert got.headers["content-disposition"] == f'attachment; filename="session-{key[:8]}{end}"'
-    assert got.headers["content-type"] == "application/octet-stream"
-    assert has in got.text
-    assert "/home/ada" not in got.text
-
-
-def test_the_page_of_a_session_leads_to_it(demo: Explorer, key: str) -> None:
-    assert f'href="/s/{key}/export"' in demo.get(f"/s/{key}").text
-
-
-def test_other_formats_and_sessions_are_refused(demo: Explorer, key: str) -> None:
-    assert demo.get(f"/s/{key}/export?format=exe").status == 400
-    assert demo.get("/s/none/export").status == 404
-
-
-def test_nobody_gets_it_without_the_key(demo: Explorer, key: str) -> None:
-    assert demo.ask(f"/s/{key}/export").status in (401, 421)
+    monkeypatch.setattr(folder, "_COLOURED", most)
+    files = newest_first((str(_root(tmp_path)),))
+    for name, data in pages_of(files, Job()):
+        if name != "index.html":
+            code = data.partition(b"<main")[2]
+            assert (b'<span class="k">def</span>' in code) is painted
+            assert (b'class="code l-py"' in code) is not painted

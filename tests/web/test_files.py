@@ -158,10 +158,13 @@ def test_any_version_is_shown_in_full_and_as_a_diff(chained: Explorer) -> None:
         if version.text is None:
             assert "Nobody recorded" in whole
             continue
-        shown = re.findall(r'<span class="no">(\d+)</span>(.*?)</span>', whole)
+        found = re.search(
+            r'<span class="no">([\d\n]+)</span><span class="l">(.*?)</pre>', whole, re.DOTALL
+        )
+        assert found is not None
         lines = version.text.rstrip("\n").split("\n")
-        assert [unescape(re.sub("<[^>]*>", "", line)) for _, line in shown] == lines
-        assert [int(number) for number, _ in shown] == list(range(1, len(lines) + 1))
+        assert unescape(re.sub("<[^>]*>", "", found[2])).split("\n") == lines
+        assert found[1].split("\n") == [str(number) for number in range(1, len(lines) + 1)]
     last = _versions(chained, PATH)[-1]
     diff = chained.get(f"/files/{tag_of(PATH)}?v={last.name}").text
     assert len(re.findall(r'<tr class="add">', diff)) == last.added == 1

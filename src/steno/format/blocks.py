@@ -28,6 +28,8 @@ __all__ = [
 ]
 
 _NOTHING: Final = msgspec.Raw()
+_READ: Final = "read"
+"""What is decoded once it is asked for, and then kept beside the fields."""
 
 
 class _Tagged(msgspec.Struct, frozen=True, tag_field="type"):
@@ -58,7 +60,7 @@ class RedactedThinking(_Tagged, frozen=True, tag="redacted_thinking"):
     data: str = ""
 
 
-class _Call(_Tagged, frozen=True):
+class _Call(_Tagged, frozen=True, dict=True):
     id: str = ""
     name: str = ""
     raw_input: msgspec.Raw = msgspec.field(name="input", default=_NOTHING)
@@ -66,8 +68,12 @@ class _Call(_Tagged, frozen=True):
     @property
     def input(self) -> dict[str, Any]:
         """The arguments; empty when they are missing or not an object."""
-        value = loose(self.raw_input) if self.raw_input else None
-        return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        found = vars(self).get(_READ)
+        if found is None:
+            value = loose(self.raw_input) if self.raw_input else None
+            found = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+            vars(self)[_READ] = found
+        return found
 
 
 class ToolUse(_Call, frozen=True, tag="tool_use"):
@@ -78,7 +84,7 @@ class ServerToolUse(_Call, frozen=True, tag="server_tool_use"):
     """A tool call that the API itself carries out."""
 
 
-class ToolResult(_Tagged, frozen=True, tag="tool_result"):
+class ToolResult(_Tagged, frozen=True, tag="tool_result", dict=True):
     """What a tool call gave back: a string, blocks, or an error."""
 
     tool_use_id: str = ""
@@ -88,12 +94,17 @@ class ToolResult(_Tagged, frozen=True, tag="tool_result"):
     @property
     def blocks(self) -> tuple["Block", ...]:
         """The content as blocks; a plain string is one text block."""
-        return decode_blocks(self.raw_content) if self.raw_content else ()
+        found: tuple[Block, ...] | None = vars(self).get(_READ)
+        if found is None:
+            found = decode_blocks(self.raw_content) if self.raw_content else ()
+            vars(self)[_READ] = found
+        return found
 
     @property
     def text(self) -> str:
         """The words of the content, other blocks left out."""
-        return "\n".join(block.text for block in self.blocks if isinstance(block, Text))
+        texts = [block.text for block in self.blocks if isinstance(block, Text)]
+        return texts[0] if len(texts) == 1 else "\n".join(texts)
 
 
 class _Sourced(_Tagged, frozen=True):

@@ -46,6 +46,13 @@ class Envelope(msgspec.Struct, rename="camel", gc=False):
     attachment: msgspec.Raw = _NOTHING
     data: msgspec.Raw = _NOTHING
     origin: msgspec.Raw = _NOTHING
+    # Rare, and worth knowing of at once: to look for them in every line takes longer.
+    lineage: msgspec.Raw = msgspec.field(name="session_id", default=_NOTHING)
+    forked_from: msgspec.Raw = _NOTHING
+    relocated_cwd: msgspec.Raw = _NOTHING
+    is_aborted_mid_stream: msgspec.Raw = _NOTHING
+    tool_denial_kind: msgspec.Raw = _NOTHING
+    permission_decision: msgspec.Raw = _NOTHING
 
 
 _ENVELOPE: Final = msgspec.json.Decoder(Envelope)

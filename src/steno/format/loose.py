@@ -34,7 +34,8 @@ def loose(raw: bytes | msgspec.Raw) -> Any:
 
     How deep a decoder can go depends on the Python it runs on, so the limit is our own.
     """
-    if depth_of(bytes(raw)) > _DEEPEST:
+    # What is shorter cannot be as deep.
+    if len(raw) > _DEEPEST and depth_of(bytes(raw)) > _DEEPEST:
         return None
     try:
         return _STRICT.decode(raw)

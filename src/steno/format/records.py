@@ -52,7 +52,17 @@ class Gap:
 class Record:
     """One line of a session file."""
 
-    __slots__ = ("_blocks", "_message", "ending", "envelope", "line", "notes", "offset")
+    __slots__ = (
+        "_blocks",
+        "_kept",
+        "_message",
+        "_time",
+        "ending",
+        "envelope",
+        "line",
+        "notes",
+        "offset",
+    )
 
     def __init__(
         self,
@@ -69,6 +79,8 @@ class Record:
         self.notes = notes
         self._message: Message | None = _UNREAD
         self._blocks: tuple[Block, ...] | None = None
+        self._kept: Any = _UNREAD
+        self._time: Any = _UNREAD
 
     def __repr__(self) -> str:
         return f"<Record {self.kind} at {self.offset}>"
@@ -100,7 +112,7 @@ class Record:
     @property
     def whole(self) -> bool:
         """Whether the line is this record and nothing else, as a reader by lines would see it."""
-        return not any(note.id in _NOT_WHOLE for note in self.notes)
+        return not self.notes or not any(note.id in _NOT_WHOLE for note in self.notes)
 
     # What it is
 
@@ -149,7 +161,9 @@ class Record:
     @property
     def time(self) -> datetime | None:
         """The time as a value, always with a zone; None when it is missing or unreadable."""
-        return read_time(self.envelope.timestamp)
+        if self._time is _UNREAD:
+            self._time = read_time(self.envelope.timestamp)
+        return self._time
 
     @property
     def is_sidechain(self) -> bool:
@@ -200,12 +214,12 @@ class Record:
     @property
     def tool_uses(self) -> tuple[ToolUse, ...]:
         """The tool calls in it."""
-        return tuple(block for block in self.blocks if isinstance(block, ToolUse))
+        return tuple([block for block in self.blocks if isinstance(block, ToolUse)])
 
     @property
     def tool_results(self) -> tuple[ToolResult, ...]:
         """The tool results in it."""
-        return tuple(block for block in self.blocks if isinstance(block, ToolResult))
+        return tuple([block for block in self.blocks if isinstance(block, ToolResult)])
 
     @property
     def usage(self) -> Usage | None:
@@ -215,8 +229,10 @@ class Record:
     @property
     def tool_use_result(self) -> Any:
         """What the client itself kept of a tool's result: an object, a string, a list or None."""
-        raw = self.envelope.tool_use_result
-        return loose(raw) if raw else None
+        if self._kept is _UNREAD:
+            raw = self.envelope.tool_use_result
+            self._kept = loose(raw) if raw else None
+        return self._kept
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -251,7 +267,8 @@ def read_time(value: str | float | None) -> datetime | None:
     try:
         if isinstance(value, str):
             time = datetime.fromisoformat(value)
-            time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+            if time.tzinfo is not UTC:
+                time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
         else:
             time = datetime.fromtimestamp(value / 1000 if abs(value) > _MILLIS else value, UTC)
     except (OverflowError, ValueError, OSError):

@@ -56,13 +56,20 @@ def cost_of_nodes(
     counter = Counter()
     for node in nodes:
         counter.add_node(transcript, node)
-    return sum((cost for _, cost in _priced(counter, prices, day)), Cost())
+    micro = unpriced = 0
+    estimated = False
+    for _, amount, rough in _priced(counter, prices, day):
+        micro += amount or 0
+        unpriced += amount is None
+        estimated = estimated or rough
+    return Cost(micro, unpriced, estimated)
 
 
 def shares_of(counter: Counter, prices: Prices, day: str = "") -> list[Share]:
     """Return what each model used and cost, the dearest first."""
     costs: dict[str, Cost] = {}
-    for model, cost in _priced(counter, prices, day):
+    for model, amount, rough in _priced(counter, prices, day):
+        cost = Cost(amount or 0, int(amount is None), rough)
         costs[model] = costs.get(model, Cost()) + cost
     shares = [
         Share(model, totals, costs.get(model, Cost()))
@@ -71,12 +78,14 @@ def shares_of(counter: Counter, prices: Prices, day: str = "") -> list[Share]:
     return sorted(shares, key=lambda share: (-share.cost.micro, share.model))
 
 
-def _priced(counter: Counter, prices: Prices, day: str) -> Iterator[tuple[str, Cost]]:
+def _priced(counter: Counter, prices: Prices, day: str) -> Iterator[tuple[str, int | None, bool]]:
+    """Yield the model of each response, what it cost if that is known, and if it is a guess."""
     for model, usage, estimated in counter.responses():
-        band = sum(usage.context > start for start in BANDS)
+        context = usage.context
+        band = sum([context > start for start in BANDS])
         found = prices.find(model, day, band, 0) if model else None
         if found is None:
-            yield model, Cost(unpriced=1, estimated=estimated)
+            yield model, None, estimated
             continue
         heap = (
             1,
@@ -88,4 +97,4 @@ def _priced(counter: Counter, prices: Prices, day: str) -> Iterator[tuple[str, C
             0,
             0,
         )
-        yield model, Cost(round(cost_of(heap, found[0]) / _MILLION), 0, estimated)
+        yield model, round(cost_of(heap, found[0]) / _MILLION), estimated

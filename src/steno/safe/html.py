@@ -2,7 +2,8 @@ r"""The one way of untrusted text to a page.
 
 `words` escapes, and makes visible what hides or turns text around; templates do it to everything
 they are given. HTML that a renderer of ours made passes a second wall: `washed` keeps only the few
-tags and attributes that our renderers use, whatever came in.
+tags and attributes that our renderers use, whatever came in. What is put together by hand, because
+there is much of it, takes its texts from `escaped` or, between tags alone, from `escaped_text`.
 
 >>> str(words("<b>\u202e</b>"))
 '&lt;b&gt;\\u{202e}&lt;/b&gt;'
@@ -12,11 +13,11 @@ tags and attributes that our renderers use, whatever came in.
 
 from typing import Final
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from steno.safe.terminal import clean
 
-__all__ = ["inert", "washed", "words"]
+__all__ = ["escaped", "escaped_text", "inert", "trusted", "washed", "words"]
 
 _TAGS: Final = frozenset(
     [
@@ -91,7 +92,36 @@ def inert(text: str) -> str:
 
 def words(text: str) -> Markup:
     """Return a text as HTML that shows just this text."""
-    return escape(inert(text))
+    return str.__new__(Markup, escaped(text))
+
+
+def escaped(text: str) -> str:
+    """Return the same as a bare string, to be put into HTML anywhere."""
+    text = escaped_text(text)
+    if '"' in text:
+        text = text.replace('"', "&#34;")
+    if "'" in text:
+        text = text.replace("'", "&#39;")
+    return text
+
+
+def escaped_text(text: str) -> str:
+    """Return a text as HTML that may only stand between tags: quotes stay as they are."""
+    if not (text.isascii() and text.isprintable()):
+        text = clean(text, newlines=True)
+    if "&" in text:
+        text = text.replace("&", "&amp;")
+    if "<" in text:
+        text = text.replace("<", "&lt;")
+    if ">" in text:
+        text = text.replace(">", "&gt;")
+    return text
+
+
+def trusted(html: str) -> Markup:
+    """Return HTML that is made of nothing but our own and of what was escaped."""
+    # What `Markup(html)` is, at a third of its price.
+    return str.__new__(Markup, html)
 
 
 def washed(html: str) -> Markup:

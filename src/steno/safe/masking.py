@@ -13,9 +13,9 @@ afterwards, and its records stay the records they were.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -23,14 +23,17 @@ from steno.safe.disguises import Cover, covers_of
 from steno.safe.families import FAMILIES, Family
 from steno.safe.personal import HOME_NEEDLES, MAIL_NEEDLE, home_at, mail_at
 
-__all__ = ["IDS", "Edit", "Masker", "Place", "Receipt", "applied", "edits_of"]
+__all__ = ["IDS", "PERSONAL", "Edit", "Masker", "Place", "Receipt", "applied", "edits_of"]
 
-_CHUNK: Final = 1 << 18
-"""Bytes that stay in the cache of a processor while all needles are looked for."""
+_CHUNK: Final = 1 << 20
+"""Bytes of a text that are looked through at once."""
+_FEW: Final = 2
 _PLACES: Final = 1_000
 """Places of a family in one text that a receipt names."""
 _HOME: Final = "home"
 _MAIL: Final = "e-mail"
+PERSONAL: Final = frozenset((_HOME, _MAIL))
+"""What is masked but is no secret."""
 IDS: Final = (*(family.id for family in FAMILIES), _HOME, _MAIL)
 """Whatever may be masked."""
 
@@ -73,22 +76,24 @@ class Receipt(msgspec.Struct):
 
     def note(self, edits: Sequence[Edit], where: str, starts: Sequence[int] = ()) -> None:
         """Write down what was masked in a text; `starts` says where its records begin."""
-        told: Counter[str] = Counter()
+        told = Counter([edit.family for edit in edits])
+        placed: Counter[str] = Counter()
         for edit in edits:
-            self.counts[edit.family] = self.counts.get(edit.family, 0) + 1
+            if edit.family == _HOME:
+                continue
             if edit.cover:
                 self.covers[edit.cover] = self.covers.get(edit.cover, 0) + 1
-            told[edit.family] += 1
-            if told[edit.family] > _PLACES or edit.family == _HOME:
+            placed[edit.family] += 1
+            if placed[edit.family] > _PLACES:
                 continue
             at = starts[bisect_right(starts, edit.begin) - 1] if starts else edit.begin
             place = Place(where, edit.family, edit.cover, at)
             if not self.places or self.places[-1] != place:
                 self.places.append(place)
-        if where:
-            own = self.texts.setdefault(where, {})
-            for family, count in told.items():
-                own[family] = own.get(family, 0) + count
+        own = self.texts.setdefault(where, {}) if where else {}
+        for family, count in told.items():
+            self.counts[family] = self.counts.get(family, 0) + count
+            own[family] = own.get(family, 0) + count
 
 
 class Masker:
@@ -111,7 +116,8 @@ class Masker:
     def note(self, data: bytes, edits: Sequence[Edit], where: str = "") -> None:
         """Note what was found in a text that somebody else masks."""
         if edits:
-            self.receipt.note(edits, where, _starts(data))
+            placed = any(edit.family != _HOME for edit in edits)
+            self.receipt.note(edits, where, _starts(data) if placed else ())
 
 
 def applied(data: bytes, edits: Sequence[Edit]) -> bytes:
@@ -136,18 +142,20 @@ def _starts(data: bytes) -> list[int]:
 
 def edits_of(data: bytes) -> list[Edit]:
     """Return everything that has to be masked in a text, in order."""
-    found = [*_bare(data), *_disguised(data), *_personal(data)]
-    if not found:
-        return []
+    found = [edit for low in range(0, len(data), _CHUNK) for edit in _edits_in(data, low)]
+    if len(found) < _FEW:
+        return found
     found.sort(key=_order)
     made: list[Edit] = []
+    end = -1
     for edit in found:
-        if made and edit.begin < made[-1].end:
+        if edit.begin >= end:
+            made.append(edit)
+            end = edit.end
+        elif edit.end > end:
             last = made[-1]
-            if edit.end > last.end:
-                made[-1] = Edit(last.begin, edit.end, last.family, last.cover, last.new)
-            continue
-        made.append(edit)
+            end = edit.end
+            made[-1] = Edit(last.begin, end, last.family, last.cover, last.new)
     return made
 
 
@@ -156,6 +164,25 @@ def _order(edit: Edit) -> tuple[int, int]:
 
 
 # Looking
+
+
+class _Needle(msgspec.Struct, frozen=True):
+    """Letters that are looked for, and what they may be a part of."""
+
+    text: bytes
+    families: tuple[Family, ...]
+    covers: tuple[Cover, ...]
+    home: bool
+    mail: bool
+
+
+class _Needles(msgspec.Struct, frozen=True):
+    """Everything that is looked for, in one go."""
+
+    all: tuple[_Needle, ...]
+    longest: int
+    find: Callable[[bytes], list[tuple[int, int, int]]]
+    """Says which needle stands from where to where."""
 
 
 @lru_cache(maxsize=1)
@@ -169,53 +196,74 @@ def _plain_needles() -> dict[bytes, list[Family]]:
 
 
 @lru_cache(maxsize=1)
-def _covers() -> tuple[Cover, ...]:
-    return covers_of(dict.fromkeys(stem for family in FAMILIES for stem in family.stems))
+def _needles() -> _Needles:
+    from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 
-
-@lru_cache(maxsize=1)
-def _find() -> Callable[[bytes, bytes, int, int], int]:
-    try:
-        import stringzilla
-    except ImportError:  # no wheel for this machine; the same, slower
-        return bytes.find
-    library: Any = stringzilla
-    return library.find
-
-
-def _hits(data: bytes, needles: Iterable[bytes], low: int) -> Iterator[tuple[int, bytes]]:
-    """Yield where needles stand in a chunk; nearly all of them nowhere, so that comes first."""
-    find = _find()
-    high = low + _CHUNK
-    size = len(data)
-    for needle in needles:
-        end = min(size, high + len(needle) - 1)
-        at = find(data, needle, low, end)
-        while at >= 0:
-            yield at, needle
-            at = find(data, needle, at + 1, end)
-
-
-def _bare(data: bytes) -> Iterator[Edit]:
     families = _plain_needles()
-    for low in range(0, len(data), _CHUNK):
-        for at, needle in _hits(data, families, low):
-            for family in families[needle]:
-                found = family.at(data, at)
-                if found is not None:
-                    yield _masked(*found, family.id)
+    covers = covers_of(dict.fromkeys(stem for family in FAMILIES for stem in family.stems))
+    hidden: dict[bytes, list[Cover]] = {}
+    for cover in covers:
+        for text in cover.needles:
+            hidden.setdefault(text, []).append(cover)
+    texts = list(dict.fromkeys((*families, *hidden, *HOME_NEEDLES, MAIL_NEEDLE)))
+    made = [
+        _Needle(
+            text,
+            tuple(families.get(text, ())),
+            tuple(hidden.get(text, ())),
+            text in HOME_NEEDLES,
+            text == MAIL_NEEDLE,
+        )
+        for text in texts
+    ]
+    # Hundreds of needles at the price of one: every byte is looked at once.
+    machine = BytesAhoCorasick(
+        texts, matchkind=MatchKind.Standard, implementation=Implementation.DFA
+    )
+
+    def find(data: bytes) -> list[tuple[int, int, int]]:
+        return machine.find_matches_as_indexes(data, overlapping=True)
+
+    return _Needles(tuple(made), max(map(len, texts)), find)
+
+
+def _edits_in(data: bytes, low: int) -> Iterator[Edit]:
+    """Yield what is to be masked and whose needle begins in one chunk of a text."""
+    needles = _needles()
+    all_of_them = needles.all
+    hidden: dict[str, tuple[Cover, list[tuple[int, bytes]]]] = {}
+    for number, begin, _ in needles.find(data[low : low + _CHUNK + needles.longest - 1]):
+        if begin >= _CHUNK:
+            continue
+        needle = all_of_them[number]
+        at = low + begin
+        if needle.home:
+            home = home_at(data, at)
+            if home is not None:
+                yield Edit(home[0], home[1], _HOME, "", home[2])
+            continue
+        for cover in needle.covers:
+            hidden.setdefault(cover.id, (cover, []))[1].append((at, needle.text))
+        if needle.families or needle.mail:
+            yield from _bare(data, at, needle)
+    for cover, hits in hidden.values():
+        yield from _uncovered(data, cover, sorted(hits))
+
+
+def _bare(data: bytes, at: int, needle: _Needle) -> Iterator[Edit]:
+    """Yield the secrets and addresses that stand plainly where a needle does."""
+    for family in needle.families:
+        found = family.at(data, at)
+        if found is not None:
+            yield _masked(*found, family.id)
+    if needle.mail:
+        mail = mail_at(data, at)
+        if mail is not None:
+            yield _masked(*mail, _MAIL)
 
 
 def _masked(begin: int, end: int, family: str, cover: str = "") -> Edit:
     return Edit(begin, end, family, cover, b"<masked:%s>" % family.encode())
-
-
-def _disguised(data: bytes) -> Iterator[Edit]:
-    for low in range(0, len(data), _CHUNK):
-        for cover in _covers():
-            hits = list(_hits(data, cover.needles, low))
-            if hits:
-                yield from _uncovered(data, cover, sorted(hits))
 
 
 def _uncovered(data: bytes, cover: Cover, hits: list[tuple[int, bytes]]) -> Iterator[Edit]:
@@ -245,15 +293,3 @@ def _family_in(text: bytes) -> str:
                     return family.id
             at = text.find(needle, at + 1)
     return ""
-
-
-def _personal(data: bytes) -> Iterator[Edit]:
-    for low in range(0, len(data), _CHUNK):
-        for at, _ in _hits(data, HOME_NEEDLES, low):
-            home = home_at(data, at)
-            if home is not None:
-                yield Edit(home[0], home[1], _HOME, "", home[2])
-        for at, _ in _hits(data, (MAIL_NEEDLE,), low):
-            mail = mail_at(data, at)
-            if mail is not None:
-                yield _masked(*mail, _MAIL)

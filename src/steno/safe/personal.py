@@ -16,8 +16,8 @@ HOME_NEEDLES: Final = (
 )
 MAIL_NEEDLE: Final = b"@"
 _NAME: Final = rb"(?P<name>[A-Za-z0-9_][A-Za-z0-9._-]{0,63})"
+_SLASHED: Final = re.compile(rb"/(?:home|Users)/(?!(?:Shared|linuxbrew|runner|user)\b)" + _NAME)
 _HOMES: Final = (
-    (b"/", re.compile(rb"/(?:home|Users)/(?!(?:Shared|linuxbrew|runner|user)\b)" + _NAME)),
     (b"\\", re.compile(rb"\\+Users\\+(?!(?:Public|Default)\b)" + _NAME)),
     (b"-", re.compile(rb"-(?:home|Users)-(?P<name>[A-Za-z0-9]{1,32})(?=-|\b)")),
     (b"%", re.compile(rb"%2F(?:home|Users)%2F(?P<name>[A-Za-z0-9_]{1,64})")),
@@ -63,29 +63,32 @@ _LONGEST: Final = 64
 
 def home_at(data: bytes, place: int) -> tuple[int, int, bytes] | None:
     """Return where a home folder is named at a place, and what to write instead."""
-    for first, pattern in _HOMES:
-        if data.startswith(first, place):
+    first = data[place : place + 1]
+    if first == b"/":
+        # Nearly every home is written so.
+        home = _SLASHED.match(data, place)
+        if home is None or _inside(data, place):
+            return None
+        return place, home.end(), b"~"
+    for mark, pattern in _HOMES:
+        if first == mark:
             found = pattern.match(data, place)
             if found is None:
                 return None
-            if first in b"/\\":
+            if first == b"\\":
                 begin, end = found.span()
-                while first == b"\\" and data[begin - 1 : begin] == first:
+                while data[begin - 1 : begin] == first:
                     begin -= 1
-                if _inside(data, place, first):
-                    return None
-                drive = _DRIVE.search(data, max(0, begin - 6), begin) if first == b"\\" else None
+                drive = _DRIVE.search(data, max(0, begin - 6), begin)
                 return drive.start() if drive else begin, end, b"~"
             begin, end = found.span("name")
             return begin, end, b"user"
     return None
 
 
-def _inside(data: bytes, place: int, first: bytes) -> bool:
+def _inside(data: bytes, place: int) -> bool:
     """Say whether a folder called home stands inside of another one, as in a web address."""
     before = data[place - 1 : place]
-    if first == b"\\":
-        return False
     letters = before.isalnum() or before in (b"_", b".", b"-")
     return letters and not _ESCAPE.search(data, max(0, place - 8), place)
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from steno.format.blocks import ToolResult, ToolUse
 from steno.format.records import Record
 
 __all__ = ["CONVERSATION", "ROLES", "Node", "node_of", "read_node"]
@@ -71,13 +72,14 @@ class Node(msgspec.Struct, eq=False, gc=False):
 def read_node(record: Record, index: int) -> Node:
     """Make the node of a record."""
     envelope = record.envelope
+    ending = record.ending
     node = Node(
         index,
         record.offset,
-        record.length,
+        len(record.line) + len(ending),
         record.whole,
-        record.ending.endswith(b"\n"),
-        intern(record.type),
+        ending.endswith(b"\n"),
+        intern(envelope.type or ""),
         intern(envelope.subtype or ""),
         envelope.uuid,
         envelope.parent_uuid,
@@ -103,8 +105,11 @@ def _read_message(node: Node, record: Record) -> None:
         node.model = intern(message.model or "")
         is_error = bool(record.envelope.is_api_error_message)
         node.synthetic_error = is_error and node.model == "<synthetic>"
-    node.uses = tuple(block.id for block in record.tool_uses)
-    node.results = tuple(block.tool_use_id for block in record.tool_results)
+    for block in record.blocks:
+        if isinstance(block, ToolUse):
+            node.uses += (block.id,)
+        elif isinstance(block, ToolResult):
+            node.results += (block.tool_use_id,)
 
 
 def node_of(

@@ -79,6 +79,10 @@ class Transcript:
             notes = _moved(found.notes, node.offset) if node.ends_line else ()
         return Record(found.line, node.offset, found.ending, found.envelope, notes)
 
+    def held(self, node: Node) -> Record | None:
+        """Return the record behind a node if it is in memory already."""
+        return self._recent.get(node.offset)
+
     @property
     def by_uuid(self) -> dict[str, Node]:
         """The nodes by id. Of records with the same id the last one counts."""

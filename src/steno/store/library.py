@@ -363,9 +363,14 @@ def open_found(found: Found, before: "Session | None" = None) -> "Session":
     )
 
 
-def lent_titles(found: Found) -> list[tuple[str, str]]:
-    """Return the titles that old clients wrote into other sessions of the project."""
-    if not glance(found, 0.0).version.startswith(("0.", "1.", "2.0.")):
+def lent_titles(found: Found, version: str | None = None) -> list[tuple[str, str]]:
+    """Return the titles that old clients wrote into other sessions of the project.
+
+    `version` is that of the client that wrote this one, where it is known already.
+    """
+    if version is None:
+        version = glance(found, 0.0).version
+    if not version.startswith(("0.", "1.", "2.0.")):
         return []
     beside = discover(os.path.dirname(found.path) or os.curdir)
     return [pair for _, look in seen(beside) for pair in look.lent]

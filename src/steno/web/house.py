@@ -22,6 +22,7 @@ from steno.session.session import Session
 from steno.store import clock
 from steno.web.kept import Few, Kept
 from steno.web.news import News
+from steno.web.place import Place
 from steno.web.shelf import Shelf
 from steno.web.standing import Standing
 from steno.web.ward import Ward
@@ -35,19 +36,6 @@ _PLACE: Final = (
 
 class NotReady(NotFound):
     """There is no index yet; it is being made."""
-
-
-class Place(msgspec.Struct, frozen=True):
-    """Where a session, or a sub-agent of one, lies, and what it is called in addresses."""
-
-    file: int
-    """Its number in the index."""
-    id: str
-    agent: str
-    path: str
-    gone: bool
-    key: str
-    """What an address calls the session."""
 
 
 class State(msgspec.Struct):

@@ -60,9 +60,16 @@ def _environment() -> "Environment":
         project=words.project_name,
         tag=tag_of,
     )
-    from steno.web.story.line import step_html
+    from steno.web.render.pieces import icon_of
+    from steno.web.story.drawn import turn_html
+    from steno.web.story.line import steps_html
 
-    shared: dict[str, Any] = {"count": words.count, "step_html": step_html}
+    shared: dict[str, Any] = {
+        "count": words.count,
+        "glyph": icon_of,
+        "steps_html": steps_html,
+        "turn_html": turn_html,
+    }
     environment.globals.update(shared)
     return environment
 
@@ -155,6 +162,8 @@ def duration(seconds: float | None) -> str:
     ('1 h 52', '1 m 48', '48 m', '2.4 s')
     """
     short = words.duration(seconds)
+    if short.endswith("s"):
+        return short
     for unit in "dhm":
         short = short.replace(unit, f" {unit} ")
     return short.strip()

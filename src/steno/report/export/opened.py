@@ -56,12 +56,16 @@ def open_leaving(found: Found, masker: Masker | None) -> Leaving:
             data = b""
         return _held(masked_bytes(data, masker, f"{name}/{each.place.agent_id}"))
 
+    own = _held(masked_bytes(bytes_of(found), masker, name))
+    version = next((node.version for node in reversed(own.nodes) if node.version), "")
     session = Session(
-        _held(masked_bytes(bytes_of(found), masker, name)),
+        own,
         name=name,
         agents=[_told(each, masker) for each in agent_files(found, opening=agent)],
         custom_title=_said(given_title(found), masker, name),
-        summaries=[(leaf, _said(title, masker, name)) for leaf, title in lent_titles(found)],
+        summaries=[
+            (leaf, _said(title, masker, name)) for leaf, title in lent_titles(found, version)
+        ],
     )
     return Leaving(session, found, found.size)
 

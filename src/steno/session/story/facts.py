@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.format.envelope import fill
+from steno.format.envelope import Envelope, fill
 from steno.format.loose import REFUSED
 from steno.format.records import read_time
 from steno.session.nodes import Node
@@ -104,18 +104,26 @@ def facts_of(transcript: Transcript) -> Facts:
     )
 
 
-def _note(found: _Gatherer, place: _Place) -> None:
-    found.note("cwd", place.cwd or place.relocated_cwd)
+def _note(found: _Gatherer, place: _Place | Envelope) -> None:
+    cwd = place.cwd
+    if isinstance(place, _Place):
+        cwd = cwd or place.relocated_cwd
+        found.note("lineage", place.lineage)
+        if place.forked_from is not None:
+            found.note("fork", place.forked_from.session_id)
+    found.note("cwd", cwd)
     found.note("branch", place.git_branch)
     found.note("entrypoint", place.entrypoint)
     found.note("slug", place.slug)
     found.note("session", place.session_id)
-    found.note("lineage", place.lineage)
-    if place.forked_from is not None:
-        found.note("fork", place.forked_from.session_id)
 
 
-def _place(transcript: Transcript, node: Node) -> _Place:
+def _place(transcript: Transcript, node: Node) -> _Place | Envelope:
+    held = transcript.held(node)
+    if held is not None:
+        envelope = held.envelope
+        if not (envelope.lineage or envelope.forked_from or envelope.relocated_cwd):
+            return envelope
     try:
         return _PLACE.decode(transcript.source.read(node.offset, node.length))
     except REFUSED:

@@ -7,7 +7,6 @@ from typing import Any, Final, cast
 import msgspec
 
 from steno.format.blocks import Image, ToolResult
-from steno.format.loose import loose
 from steno.format.records import Record
 from steno.session.story.steps import FileTouch, State, one_line
 
@@ -154,9 +153,7 @@ def outcome_of(
 ) -> Outcome:
     """Return what came of a call; `touch` is what the call alone said about a file."""
     # One record may answer several calls; what the client kept is then of no certain call.
-    alone = len(record.tool_results) == 1
-    raw = record.envelope.tool_use_result if alone else b""
-    detail = loose(raw) if raw else None
+    detail = record.tool_use_result if len(record.tool_results) == 1 else None
     text = block.text
     refused = _denied(record, text, detail)
     if refused or block.is_error:
@@ -171,7 +168,7 @@ def outcome_of(
 
 
 def _denied(record: Record, text: str, detail: Any) -> bool:
-    if b'"toolDenialKind"' in record.line:
+    if record.envelope.tool_denial_kind:
         return True
     said = detail if isinstance(detail, str) else ""
     return bool(_REFUSED.search(said[:400]) or _REFUSED.match(text[:400]))
@@ -203,9 +200,8 @@ def _changed(touch: FileTouch, kept: Fields) -> FileTouch:
         for line in _list(_fields(hunk).get("lines"))
         if isinstance(line, str)
     ]
-    added = sum(line.startswith("+") for line in lines)
-    removed = sum(line.startswith("-") for line in lines)
-    return FileTouch(touch.path, touch.verb, added, removed)
+    signs = [line[:1] for line in lines]
+    return FileTouch(touch.path, touch.verb, signs.count("+"), signs.count("-"))
 
 
 def _sizes(touch: FileTouch, kept: Fields) -> str:
@@ -344,9 +340,15 @@ _RUNNERS: Final = (
 )
 
 
+_TOLD: Final = ("passed", "failed", "error", "passing", "Ran ")
+"""Of these one stands in whatever a runner says."""
+
+
 def _tests(text: str) -> str:
     """Return what a test runner says at the end of its output, or nothing."""
     tail = text[-_TAIL:]
+    if not any(word in tail for word in _TOLD):
+        return ""
     for runner in _RUNNERS:
         said = list(runner.finditer(tail))
         if said:

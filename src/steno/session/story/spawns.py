@@ -93,8 +93,7 @@ def clues_in(transcript: Transcript, before: Clues | None = None) -> Clues:
 
 def _look(clues: Clues, transcript: Transcript, node: Node) -> None:
     if node.uses:
-        raw = transcript.source.read(node.offset, node.length)
-        if any(name in raw for name in _CALLS):
+        if transcript.held(node) is not None or _names_agent(transcript, node):
             _calls(clues, transcript.record(node), node)
     elif node.results:
         _result(clues, transcript, node)
@@ -105,6 +104,11 @@ def _look(clues: Clues, transcript: Transcript, node: Node) -> None:
         raw = transcript.source.read(node.offset, node.length)
         if _PROGRESS in raw:
             _progress(clues, raw)
+
+
+def _names_agent(transcript: Transcript, node: Node) -> bool:
+    raw = transcript.source.read(node.offset, node.length)
+    return any(name in raw for name in _CALLS)
 
 
 def _calls(clues: Clues, record: Record, node: Node) -> None:
@@ -127,7 +131,7 @@ def _calls(clues: Clues, record: Record, node: Node) -> None:
 def _result(clues: Clues, transcript: Transcript, node: Node) -> None:
     """Read the result of a call that may have started an agent, whatever the tool."""
     known = [clues.spawns[use] for use in node.results if use in clues.spawns]
-    if not known and b'"agentId"' not in transcript.source.read(node.offset, node.length):
+    if not known and not _tells_agent(transcript, node):
         return
     record = transcript.record(node)
     kept = _decoded(record.envelope.tool_use_result, _Result)
@@ -143,6 +147,14 @@ def _result(clues: Clues, transcript: Transcript, node: Node) -> None:
         spawn.prompt = spawn.prompt or kept.prompt
         if kept.agent_id:
             clues.started.setdefault(kept.agent_id, spawn.call_id)
+
+
+def _tells_agent(transcript: Transcript, node: Node) -> bool:
+    held = transcript.held(node)
+    if held is None:
+        return b'"agentId"' in transcript.source.read(node.offset, node.length)
+    kept = held.tool_use_result
+    return isinstance(kept, dict) and "agentId" in kept
 
 
 def _notice(clues: Clues, record: Record, node: Node) -> None:

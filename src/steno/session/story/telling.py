@@ -98,7 +98,7 @@ class Teller:
         self._recovered(scene)
         for block in record.blocks:
             self._block(scene, record, node, block)
-        if b'"isAbortedMidStream":true' in record.line:
+        if bytes(record.envelope.is_aborted_mid_stream) == b"true":
             scene.interrupted = True
 
     def _block(self, scene: Scene, record: Record, node: Node, block: Block) -> None:

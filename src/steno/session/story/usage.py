@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from steno.format.loose import REFUSED
-from steno.format.message import Usage
+from steno.format.message import Message, Usage
 from steno.format.records import Record
 from steno.session.nodes import Node
 from steno.session.transcript import Transcript
@@ -96,32 +96,38 @@ class Counter:
     def add(self, record: Record) -> None:
         """Take in the figures of a record, if it has any."""
         message = record.message
-        if message is not None:
+        if message is not None and message.usage is not None:
             envelope = record.envelope
-            brief = _Brief(message.id, message.model, message.stop_reason, message.usage)
-            line = _Line(envelope.uuid, envelope.request_id, envelope.version, brief)
-            self._count(line, f"@{record.offset}")
+            key = message.id or envelope.request_id or envelope.uuid or f"@{record.offset}"
+            self._count(key, message, message.usage, envelope.version)
 
     def add_node(self, transcript: Transcript, node: Node) -> None:
         """Take in the figures of a record that nobody has read yet; its body is passed over."""
         if node.type != "assistant" or node.model == SYNTHETIC:
             return
+        held = transcript.held(node)
+        if held is not None:
+            self.add(held)
+            return
         try:
             line = _LINE.decode(transcript.source.read(node.offset, node.length))
         except REFUSED:
             self.add(transcript.record(node))
-        else:
-            self._count(line, f"@{node.offset}")
-
-    def _count(self, line: _Line, name: str) -> None:
-        message = line.message
-        if message is None or message.usage is None or message.model == SYNTHETIC:
             return
-        key = message.id or line.request_id or line.uuid or name
+        message = line.message
+        if message is not None and message.usage is not None:
+            key = message.id or line.request_id or line.uuid or f"@{node.offset}"
+            self._count(key, message, message.usage, line.version)
+
+    def _count(
+        self, key: str, message: Message | _Brief, usage: Usage, version: str | None
+    ) -> None:
+        if message.model == SYNTHETIC:
+            return
         before = self._figures.get(key)
-        if before is None or message.usage.output_tokens >= before.usage.output_tokens:
-            estimated = message.stop_reason is None and is_placeholder(line.version or "")
-            self._figures[key] = _Figures(message.usage, message.model or "", estimated)
+        if before is None or usage.output_tokens >= before.usage.output_tokens:
+            estimated = message.stop_reason is None and is_placeholder(version or "")
+            self._figures[key] = _Figures(usage, message.model or "", estimated)
 
     def totals(self) -> Totals:
         """Return the sum over all responses."""

@@ -66,12 +66,13 @@ _TOOLS: Final[dict[str, Callable[[Call], Markup]]] = {
     "Write": changes,
 }
 _MCP: Final = "mcp__"
+_NOTHING: Final = Markup("")
 
 
 def body_of(step: "Step", about: About) -> Markup:
     """Return what is inside a step."""
     made = _KINDS[step.kind](step, about)
-    if made.strip():
+    if made and not made.isspace():
         return made
     nodes = [node for node in (step.call, step.result) if node is not None]
     records = [about.transcript.record(node) for node in nodes]
@@ -81,8 +82,11 @@ def body_of(step: "Step", about: About) -> Markup:
 def _tool(step: "Step", about: About) -> Markup:
     call = call_of(step, about)
     maker = mcp if call.tool.startswith(_MCP) else _TOOLS.get(call.tool)
-    made = maker(call) if maker is not None else Markup("")
-    return joined(refusal(call), made if made.strip() else plain_tool(call), permission(call))
+    made = maker(call) if maker is not None else _NOTHING
+    if not made or made.isspace():
+        made = plain_tool(call)
+    why, who = refusal(call), permission(call)
+    return joined(why, made, who) if why or who else made
 
 
 def _note(step: "Step", about: About) -> Markup:

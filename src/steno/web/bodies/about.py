@@ -94,12 +94,14 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 def call_of(step: Step, about: About) -> Call:
     """Return what is known of a step that is a tool call."""
     use = _use(step, about)
-    result = _result(step, about)
+    result: ToolResult | None = None
     kept: Any = None
     if step.result is not None:
         record = about.transcript.record(step.result)
+        results = record.tool_results
         # One record may answer several calls; what the client kept is then of no certain call.
-        kept = record.tool_use_result if len(record.tool_results) == 1 else None
+        kept = record.tool_use_result if len(results) == 1 else None
+        result = next((each for each in results if each.tool_use_id == step.call_id), None)
     text = result.text if result is not None else ""
     asked = use.input if use is not None else {}
     return Call(
@@ -120,8 +122,8 @@ def _use(step: Step, about: About) -> ToolUse | ServerToolUse | None:
         return None
     blocks = about.transcript.record(step.call).blocks
     uses = [block for block in blocks if isinstance(block, ToolUse | ServerToolUse)]
-    same = [use for use in uses if use.id == step.call_id]
-    return next(iter(same or uses), None)
+    same = next((use for use in uses if use.id == step.call_id), None)
+    return same or next(iter(uses), None)
 
 
 def _odd(use: ToolUse | ServerToolUse) -> Any:
@@ -129,10 +131,3 @@ def _odd(use: ToolUse | ServerToolUse) -> Any:
 
     value = loose(use.raw_input) if use.raw_input else None
     return None if value == {} else value
-
-
-def _result(step: Step, about: About) -> ToolResult | None:
-    if step.result is None:
-        return None
-    results = about.transcript.record(step.result).tool_results
-    return next((each for each in results if each.tool_use_id == step.call_id), None)

@@ -7,12 +7,13 @@ import msgspec
 from markupsafe import Markup
 
 from steno.format.blocks import ToolUse
+from steno.safe.html import escaped, trusted
 from steno.session.nodes import Node
 from steno.web.bodies.about import About, Call
 from steno.web.bodies.parts import Fact, clipped, facts, joined
 from steno.web.bodies.plain import result
 from steno.web.bodies.values import Fields, as_fields, as_items, as_text, first_text
-from steno.web.paint import part
+from steno.web.render.pieces import icon_of
 
 __all__ = ["board_of", "tasks", "todos"]
 
@@ -64,7 +65,21 @@ def board_of(items: Sequence[Item], before: Mapping[str, str] | None) -> Markup:
         ]
         entries = [_entry(item, before, known) for item in own[:_ITEMS]]
         columns.append(_Column(f"{title} {len(own)}", kind, icon, entries, len(own) - len(entries)))
-    return Markup(part("body-board.html.j2", columns=columns))
+    return trusted(f'<div class="box board">{"".join(map(_column_html, columns))}</div>\n')
+
+
+def _column_html(column: _Column) -> str:
+    icon = icon_of(column.icon)
+    rows = "".join([f"<li>{icon}{_entry_html(entry)}</li>" for entry in column.entries])
+    more = f'<p class="dim">{column.more} more</p>' if column.more else ""
+    kind = f' class="{column.kind}"' if column.kind else ""
+    return f"<section{kind}><h4>{column.title}</h4><ul>{rows}</ul>{more}</section>"
+
+
+def _entry_html(entry: _Entry) -> str:
+    mark = f' class="{entry.mark}"' if entry.mark else ""
+    detail = f' <span class="dim">{escaped(entry.detail)}</span>' if entry.detail else ""
+    return f"<span{mark}>{escaped(entry.words)}{detail}</span>"
 
 
 def _entry(item: Item, before: Mapping[str, str] | None, known: set[str]) -> _Entry:

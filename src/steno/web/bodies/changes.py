@@ -196,7 +196,7 @@ def hunks_of_patch(patch: object) -> list[Hunk]:
     hunks: list[Hunk] = []
     for item in as_items(patch):
         fields = as_fields(item)
-        lines = tuple(line for line in as_items(fields.get("lines")) if isinstance(line, str))
+        lines = tuple([line for line in as_items(fields.get("lines")) if isinstance(line, str)])
         old, new = as_number(fields.get("oldStart")), as_number(fields.get("newStart"))
         if lines:
             hunks.append(Hunk(1 if old is None else old, 1 if new is None else new, lines))

@@ -6,6 +6,7 @@ from typing import Final
 from markupsafe import Markup
 
 from steno.report import words as say
+from steno.safe.html import trusted
 from steno.web.bodies.about import About, Call
 from steno.web.bodies.parts import Fact, box, coloured, facts, joined, note, raw_doors, window
 from steno.web.bodies.pictures import gallery
@@ -106,13 +107,13 @@ def _notebook(file: Fields, about: About, name: str, offset: int) -> Markup:
         shown = window(lines, about, offset=offset)
         kind = first_text(cell, "cellType", "cell_type") or "cell"
         if kind == "markdown":
-            body = Markup('<div class="said prose">{}</div>').format(markdown(shown.text))
+            body = trusted(f'<div class="said prose">{markdown(shown.text)}</div>')
         else:
             body = coloured(shown, as_text(cell.get("language")) or "python", None)
         made.append(box(body, plain=kind, end=first_text(cell, "cell_id", "id"), shown=shown))
     whole = say.count(len(cells), "cell")
     end = whole if len(made) == len(cells) else f"{len(made):,} of {whole}"
-    inside = Markup('<div class="cells">{}</div>').format(joined(*made))
+    inside = trusted(f'<div class="cells">{joined(*made)}</div>')
     return box(inside, title=name, end=end, doors=raw_doors(about, offset))
 
 

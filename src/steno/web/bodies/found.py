@@ -2,13 +2,14 @@
 
 import re
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final, cast
 
 import msgspec
 from markupsafe import Markup
 
 from steno.report import words as say
-from steno.safe.html import words
+from steno.safe.html import escaped_text, trusted
 from steno.web.bodies.about import Call
 from steno.web.bodies.parts import (
     Door,
@@ -27,12 +28,15 @@ from steno.web.bodies.parts import (
 )
 from steno.web.bodies.values import as_fields, as_items, as_number, as_text, first_text
 from steno.web.paint import duration, part
+from steno.web.render.pieces import path_html
 
 __all__ = ["fetched", "globbed", "grepped", "listed", "searched", "tools_found"]
 
 _HIT: Final = re.compile(r"(?P<path>[^:\n]{1,1000}):(?P<number>\d{1,9})[:-](?P<text>[^\n]*)")
 _NEAR: Final = re.compile(r"(?P<path>[^\n]{1,1000}?)-(?P<number>\d{1,9})-(?P<text>[^\n]*)")
 _BARE: Final = re.compile(r"(?P<number>\d{1,9})[:-](?P<text>[^\n]*)")
+_HITS: Final = '<div class="hits" tabindex="0" role="region" aria-label="matches">'
+_NEAR_ROW: Final = ' class="near"'
 _MOSTLY: Final = 0.6
 _THOUSAND: Final = 1000
 _REFUSED: Final = 400
@@ -45,13 +49,8 @@ _SAID: Final = 2_000
 class _Hit(msgspec.Struct, frozen=True):
     path: str
     number: str
-    text: Markup
+    text: str
     near: bool = False
-
-
-class _File(msgspec.Struct, frozen=True):
-    path: str
-    hits: list[_Hit]
 
 
 class _Page(msgspec.Struct, frozen=True):
@@ -86,8 +85,7 @@ def grepped(call: Call) -> Markup:
     if hits is None:
         body, shown, _ = printed(text, call.about, offset=call.step.result.offset)
     else:
-        files = [_File(path, list(same)) for path, same in groupby(hits, key=lambda hit: hit.path)]
-        body = Markup(part("body-hits.html.j2", files=files))
+        body = _hits_html(hits)
     limit = as_number(kept.get("appliedLimit"))
     foot = (Fact("", f"cut by the tool at {limit:,}" if limit else ""),)
     doors = raw_doors(call.about, *(node.offset for node in call.nodes))
@@ -101,13 +99,28 @@ def _hits(text: str, path: str) -> list[_Hit] | None:
     for line in lines:
         found = _HIT.fullmatch(line) or _NEAR.fullmatch(line) or _BARE.fullmatch(line)
         if found is None:
-            hits.append(_Hit(hits[-1].path if hits else path, "", words(line), near=True))
+            hits.append(_Hit(hits[-1].path if hits else path, "", line, near=True))
             continue
         own = found.groupdict().get("path") or path
         near = found.re is not _HIT and not (found.re is _BARE and ":" in line[:12])
-        hits.append(_Hit(own, found["number"], words(found["text"]), near))
+        hits.append(_Hit(own, found["number"], found["text"], near))
     told = sum(bool(hit.number) for hit in hits)
     return hits if hits and told >= _MOSTLY * len(hits) else None
+
+
+def _hits_html(hits: list[_Hit]) -> Markup:
+    made: list[str] = []
+    for path, same in groupby(hits, key=attrgetter("path")):
+        named = f"<h4>{path_html(path)}</h4>" if path else ""
+        rows = "".join(
+            [
+                f'<tr{_NEAR_ROW if hit.near else ""}><td class="no">{hit.number}</td>'
+                f"<td>{escaped_text(hit.text) or ' '}</td></tr>"
+                for hit in same
+            ]
+        )
+        made.append(f"<section>{named}<table><tbody>{rows}</tbody></table></section>")
+    return trusted(f"{_HITS}{''.join(made)}</div>\n")
 
 
 def _pattern(call: Call) -> str:

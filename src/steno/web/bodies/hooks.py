@@ -7,11 +7,13 @@ from markupsafe import Markup
 from steno.format.loose import loose
 from steno.format.records import Record
 from steno.report import words as say
+from steno.safe.html import trusted
 from steno.session.story.steps import Step
 from steno.web.bodies.about import About
 from steno.web.bodies.notes import user_note
 from steno.web.bodies.parts import (
     Fact,
+    Window,
     box,
     clipped,
     facts,
@@ -83,16 +85,19 @@ def _run(record: Record, about: About) -> Markup:
     out = as_text(data.get("stdout"))
     told = _told(data.get("content"))
     blocking = first_text(block, "blockingError") or as_text(data.get("blockingError"))
-    made = [_decision(out)]
-    body, shown, _ = printed(out, about, command=command, offset=record.offset)
-    pieces = [body] if out.strip() or command else []
+    made = [_decision(out)] if out else []
+    shown = Window("")
+    pieces: list[Markup] = []
+    if command or out.strip():
+        body, shown, _ = printed(out, about, command=command, offset=record.offset)
+        pieces.append(body)
     for words, text in (("stderr", as_text(data.get("stderr"))), ("blocked", blocking)):
         if text.strip():
             said = printed(text, about, offset=record.offset)[0]
-            pieces.append(Markup('<div class="err"><h4>{}</h4>{}</div>').format(words, said))
+            pieces.append(trusted(f'<div class="err"><h4>{words}</h4>{said}</div>'))
     if told.strip() and told.strip() != out.strip():
         said = printed(told, about, offset=record.offset)[0]
-        pieces.append(Markup('<div class="told"><h4>told the model</h4>{}</div>').format(said))
+        pieces.append(trusted(f'<div class="told"><h4>told the model</h4>{said}</div>'))
     made.insert(
         0,
         box(
@@ -104,7 +109,8 @@ def _run(record: Record, about: About) -> Markup:
             shown=shown,
         ),
     )
-    made.append(described(data, about, offset=record.offset, leave=_KNOWN))
+    if not data.keys() <= _KNOWN:
+        made.append(described(data, about, offset=record.offset, leave=_KNOWN))
     return joined(*made)
 
 

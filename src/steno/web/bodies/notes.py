@@ -105,7 +105,8 @@ def thought(step: Step, about: About) -> Markup:
         return Markup("")
     record = about.transcript.record(step.call)
     blocks = [each for each in record.blocks if isinstance(each, Thinking | RedactedThinking)]
-    same = [each for each in blocks if _first_line(each) == step.subject]
+    several = len(blocks) > 1
+    same = [each for each in blocks if _first_line(each) == step.subject] if several else blocks
     made: list[Markup] = []
     for block in (same or blocks)[: 1 if same else None]:
         if isinstance(block, RedactedThinking):
@@ -131,7 +132,8 @@ def said(step: Step, about: About) -> Markup:
         return Markup("")
     record = about.transcript.record(step.call)
     texts = [block.text for block in record.blocks if isinstance(block, Text)]
-    same = [text for text in texts if one_line(text) == step.subject]
+    several = len(texts) > 1
+    same = [text for text in texts if one_line(text) == step.subject] if several else texts
     text = next(iter(same), "\n\n".join(texts))
     return joined(prose(text, about, offset=record.offset), _door(about, record))
 

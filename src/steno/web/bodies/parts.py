@@ -9,12 +9,13 @@ import msgspec
 from markupsafe import Markup
 
 from steno.report import words as say
-from steno.safe.html import words
+from steno.safe.html import escaped, trusted
 from steno.web.bodies.about import About
 from steno.web.paint import part
 from steno.web.render.ansi import screen
 from steno.web.render.code import code_block
 from steno.web.render.markdown import markdown
+from steno.web.render.pieces import icon_of, path_html
 
 __all__ = [
     "Door",
@@ -83,7 +84,7 @@ _WHOLE: Final = Window("")
 
 def joined(*made: Markup) -> Markup:
     """Return some pieces one after another."""
-    return Markup("").join(made)
+    return trusted("".join(made))
 
 
 # Texts
@@ -166,11 +167,13 @@ def printed(
     """Return what a program printed, behind its command; also how many lines it printed over."""
     shown = window(text.strip("\n"), about, offset=offset, tail=tail)
     made = screen(shown.text)
-    ran = window(command, about, offset=offset)
-    more = Markup('<span class="dim">… {}</span>\n').format(ran.said) if ran.said else ""
-    head = Markup('<span class="cmd">{}</span>\n{}').format(screen(ran.text).html, more)
-    body = Markup('<pre class="out">{}{}</pre>').format(head if command else "", made.html)
-    return body, shown, made.rewritten
+    head = _ran(window(command, about, offset=offset)) if command else ""
+    return trusted(f'<pre class="out">{head}{made.html}</pre>'), shown, made.rewritten
+
+
+def _ran(command: Window) -> str:
+    more = f'<span class="dim">… {escaped(command.said)}</span>\n' if command.said else ""
+    return f'<span class="cmd">{screen(command.text).html}</span>\n{more}'
 
 
 def coloured(shown: Window, language: str, start: int | None = 1) -> Markup:
@@ -186,9 +189,9 @@ def prose(text: str, about: About, *, kind: str = "said", offset: int | None = N
     more = ""
     if shown.said:
         doors = _links([door for door in shown.doors if door.address])
-        more = f'<p class="dim small">{words(shown.said)} {doors}</p>'
+        more = f'<p class="dim small">{escaped(shown.said)} {doors}</p>'
     classes = "think" if kind == "think" else "said prose"
-    return Markup(f'<div class="{classes}">{markdown(shown.text)}\n{more}</div>\n')
+    return trusted(f'<div class="{classes}">{markdown(shown.text)}\n{more}</div>\n')
 
 
 def clipped(text: str, most: int = _SAID) -> str:
@@ -230,28 +233,32 @@ def box(body: Markup, **frame: Unpack[Frame]) -> Markup:
     doors = [door for door in frame.get("doors", ()) if door.address]
     head = _head(frame, doors)
     more = [door for door in shown.doors if door.address]
-    foot = _foot(_told(frame.get("foot", ())), shown.said, more if head else [*more, *doors])
+    foot = _foot(frame.get("foot", ()), shown.said, more if head else [*more, *doors])
     classes = f"box {kind}" if kind else "box"
-    return Markup(f'<div class="{classes}">{head}{body}\n{foot}</div>\n')
+    return trusted(f'<div class="{classes}">{head}{body}\n{foot}</div>\n')
 
 
 # A box by a template took longer than what is in it, and there is one in nearly every step.
 
 
 def _head(frame: Frame, doors: Sequence[Door]) -> str:
-    title, plain, end = (clipped(frame.get(name, "")) for name in ("title", "plain", "end"))
-    added, removed = frame.get("sizes", (0, 0))
-    tags = "".join(
-        f'<span class="tag">{words(clipped(tag))}</span>' for tag in frame.get("tags", ())
-    )
-    if not (title or plain or end or tags or added or removed):
+    made = ""
+    if title := frame.get("title"):
+        shown = escaped(clipped(title))
+        made = f'<code title="{shown}">{shown}</code>'
+    if plain := frame.get("plain"):
+        made += f'<span class="about">{escaped(clipped(plain))}</span>'
+    if sizes := frame.get("sizes"):
+        made += _sizes(*sizes)
+    for tag in frame.get("tags", ()):
+        made += f'<span class="tag">{escaped(clipped(tag))}</span>'
+    end = frame.get("end")
+    if not made and not end:
         return ""
-    named = f'<code title="{words(title)}">{words(title)}</code>' if title else ""
-    about = f'<span class="about">{words(plain)}</span>' if plain else ""
-    inner = (f"<span>{words(end)}</span>" if end else "") + _links(doors)
-    last = f'<span class="end">{inner}</span>' if inner else ""
-    sizes = _sizes(added, removed)
-    return f'<header class="filehead">{named}{about}{sizes}{tags}{last}</header>\n'
+    if end or doors:
+        said = f"<span>{escaped(clipped(end))}</span>" if end else ""
+        made += f'<span class="end">{said}{_links(doors)}</span>'
+    return f'<header class="filehead">{made}</header>\n'
 
 
 def _sizes(added: int, removed: int) -> str:
@@ -263,54 +270,52 @@ def _sizes(added: int, removed: int) -> str:
 
 
 def _links(doors: Sequence[Door]) -> str:
+    if not doors:
+        return ""
     return "".join(
-        f'<a class="link" href="{words(door.address)}"{" data-stays" if door.stays else ""}>'
-        f"{words(door.words)}</a>"
+        f'<a class="link" href="{escaped(door.address)}"{" data-stays" if door.stays else ""}>'
+        f"{escaped(door.words)}</a>"
         for door in doors
     )
 
 
-def _foot(facts: Sequence[Fact], said: str, doors: Sequence[Door]) -> str:
-    if not facts and not said and not doors:
-        return ""
-    told = "".join(_fact(fact) for fact in facts)
-    rest = f"<span>{words(said)}</span>" if said else ""
-    last = f'<span class="end">{_links(doors)}</span>' if doors else ""
-    return f"<footer>{told}{rest}{last}</footer>\n"
-
-
-def _fact(fact: Fact) -> str:
-    name = f"{words(fact.name)} " if fact.name else ""
-    return f"<span{_mood(fact)}>{name}{_value(fact)}</span>"
+def _foot(found: Sequence[Fact], said: str, doors: Sequence[Door]) -> str:
+    made = ""
+    for fact in found:
+        if fact.value:
+            name = f"{escaped(clipped(fact.name))} " if fact.name else ""
+            made += f"<span{_mood(fact)}>{name}{_value(fact)}</span>"
+    if said:
+        made += f"<span>{escaped(said)}</span>"
+    if doors:
+        made += f'<span class="end">{_links(doors)}</span>'
+    return f"<footer>{made}</footer>\n" if made else ""
 
 
 def _mood(fact: Fact) -> str:
     return f' class="{fact.mood}"' if fact.mood else ""
 
 
-def _value(fact: Fact) -> Markup:
-    return fact.value if isinstance(fact.value, Markup) else words(fact.value)
+def _value(fact: Fact) -> str:
+    value = fact.value
+    return value if isinstance(value, Markup) else escaped(clipped(value))
 
 
 def facts(*found: Fact) -> Markup:
     """Return names and values, those without a value left out."""
-    kept = _told(found)
     rows = "".join(
-        f"<div><dt>{words(each.name)}</dt><dd{_mood(each)}>{_value(each)}</dd></div>"
-        for each in kept
+        f"<div><dt>{escaped(clipped(each.name))}</dt><dd{_mood(each)}>{_value(each)}</dd></div>"
+        for each in found
+        if each.value
     )
-    return Markup(f'<dl class="of">{rows}</dl>\n') if kept else Markup("")
-
-
-def _told(found: Sequence[Fact]) -> list[Fact]:
-    return [
-        Fact(clipped(each.name), clipped(each.value), each.mood) for each in found if each.value
-    ]
+    return trusted(f'<dl class="of">{rows}</dl>\n' if rows else "")
 
 
 def note(text: str | Markup, mood: str = "", icon: str = "say") -> Markup:
     """Return a remark."""
-    return Markup(part("body-note.html.j2", text=clipped(text), mood=mood, icon=icon))
+    said = text if isinstance(text, Markup) else escaped(clipped(text))
+    classes = f"note {mood}" if mood else "note"
+    return trusted(f'<div class="{classes}">{icon_of(icon)}<div>{said}</div></div>\n')
 
 
 def table(
@@ -330,7 +335,8 @@ def paths(
     if len(shown) < len(names):
         doors = () if about.full else tuple(_doors(about, offset, 0, 0, 1))
         cut = Window("", said=f"{len(shown):,} of {len(names):,}", doors=doors)
-    return Markup(part("body-paths.html.j2", names=[clipped(name) for name in shown])), cut
+    rows = "".join([f"<li>{path_html(clipped(name))}</li>" for name in shown])
+    return trusted(f'<ul class="names">{rows}</ul>\n'), cut
 
 
 def time_of_day(when: datetime | None) -> str:
@@ -340,6 +346,8 @@ def time_of_day(when: datetime | None) -> str:
 
 def raw_doors(about: About, *offsets: int | None) -> tuple[Door, ...]:
     """Return the doors to the records themselves."""
+    if not about.links.live:
+        return ()
     found = [offset for offset in offsets if offset is not None]
     names = ("Raw",) if len(found) == 1 else ("Call", "Result")
     return tuple(Door(name, about.raw(at)) for name, at in zip(names, found, strict=False))
@@ -347,12 +355,8 @@ def raw_doors(about: About, *offsets: int | None) -> tuple[Door, ...]:
 
 def door_row(*doors: Door) -> Markup:
     """Return doors in a row; those that lead nowhere are left out."""
-    links = Markup(" ").join(
-        Markup('<a class="link" href="{}">{}</a>').format(door.address, door.words)
-        for door in doors
-        if door.address
-    )
-    return Markup('<p class="doors">{}</p>').format(links) if links else Markup("")
+    links = " ".join(_links([door]) for door in doors if door.address)
+    return trusted(f'<p class="doors">{links}</p>' if links else "")
 
 
 def web_address(text: str) -> str:

@@ -39,7 +39,6 @@ _JSON: Final = 400_000
 _REASON: Final = "toolDenialKind"
 _NONE: Final[tuple[Any, ...]] = (None, "", [], {})
 _YES: Final = ("accept", "allow")
-_DECISION: Final = b'"permissionDecision"'
 
 
 def plain_tool(call: Call) -> Markup:
@@ -149,7 +148,7 @@ def permission(call: Call) -> Markup:
     if node is None:
         return Markup("")
     record = call.about.transcript.record(node)
-    if _DECISION not in record.line:
+    if not record.envelope.permission_decision:
         return Markup("")
     fields = as_fields(record.fields.get("permissionDecision"))
     names = ("reasonType", "source", "ruleSource", "mode", "reason")

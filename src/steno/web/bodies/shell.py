@@ -6,6 +6,7 @@ from typing import Final
 from markupsafe import Markup
 
 from steno.report import words as say
+from steno.safe.html import escaped, trusted
 from steno.web.bodies.about import Call
 from steno.web.bodies.parts import Fact, box, joined, printed, raw_doors
 from steno.web.bodies.plain import pictures
@@ -17,6 +18,7 @@ __all__ = ["bash", "task_output"]
 _EXIT: Final = re.compile(r"\A(?:Error: )?Exit code (-?\d+)\n?")
 _SAVED: Final = re.compile(r"<persisted-output>\n?(?P<said>.*?)\n\nPreview[^\n]*\n", re.DOTALL)
 _WHERE: Final = re.compile(r"saved to: (?P<path>[^\n]{1,2000})")
+_BEGIN: Final = "<persisted-output>"
 _END: Final = "</persisted-output>"
 _PICTURE: Final = "data:image/"
 
@@ -32,7 +34,8 @@ def bash(call: Call) -> Markup:
         out, saved = _saved(said[found.end() :] if found else said)
     else:
         _, saved = _saved(said)
-    if out.startswith(_PICTURE) or kept.get("isImage") is True:
+    hidden = out.startswith(_PICTURE) or kept.get("isImage") is True
+    if hidden:
         out = ""
     node = call.step.result
     offset = node.offset if node is not None else None
@@ -41,10 +44,11 @@ def bash(call: Call) -> Markup:
     made = [body]
     if err.strip():
         errors, rest, more = printed(err, call.about, offset=offset, tail=True)
-        cut = Markup('<p class="dim small">{}</p>').format(rest.said) if rest.said else Markup("")
-        made.append(Markup('<div class="err"><h4>stderr</h4>{}{}</div>').format(errors, cut))
+        cut = f'<p class="dim small">{escaped(rest.said)}</p>' if rest.said else ""
+        made.append(trusted(f'<div class="err"><h4>stderr</h4>{errors}{cut}</div>'))
         over += more
-    made.append(pictures(call))
+    if hidden or call.has_pictures:
+        made.append(pictures(call))
     foot = (*_ending(call, kept, code), *_footing(kept, saved, over, out or err))
     return box(
         joined(*made),
@@ -73,7 +77,7 @@ def _tags(call: Call) -> tuple[str, ...]:
 
 def _saved(text: str) -> tuple[str, str]:
     """Return an output, and where the whole of it was put if this is only its beginning."""
-    found = _SAVED.search(text)
+    found = _SAVED.search(text) if _BEGIN in text else None
     if found is None:
         return text, ""
     where = _WHERE.search(found["said"])
@@ -123,11 +127,8 @@ def task_output(call: Call) -> Markup:
     made = [body]
     err = first_text(task, "stderr", "error")
     if err:
-        made.append(
-            Markup('<div class="err"><h4>stderr</h4>{}</div>').format(
-                printed(err, call.about, offset=node.offset)[0]
-            )
-        )
+        errors = printed(err, call.about, offset=node.offset)[0]
+        made.append(trusted(f'<div class="err"><h4>stderr</h4>{errors}</div>'))
     code = as_number(task.get("exitCode"))
     foot = (
         Fact("", first_text(task, "status") or first_text(kept, "retrieval_status", "message")),

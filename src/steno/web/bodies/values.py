@@ -16,6 +16,8 @@ def as_text(value: Any) -> str:
     """
     if isinstance(value, str):
         return value
+    if value is None:
+        return ""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
 
 
@@ -38,4 +40,8 @@ def as_items(value: Any) -> list[Any]:
 
 def first_text(fields: Fields, *names: str) -> str:
     """Return the first of some fields that has words in it."""
-    return next((found for name in names if (found := as_text(fields.get(name)))), "")
+    for name in names:
+        found = as_text(fields.get(name))
+        if found:
+            return found
+    return ""

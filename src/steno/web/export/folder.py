@@ -1,6 +1,8 @@
 """Sessions as HTML: one page that holds all it needs, or a folder with a page that lists them."""
 
-from collections.abc import Iterator, Sequence
+import gc
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -18,8 +20,10 @@ from steno.web.export.pages import Drawn, Style, draw
 __all__ = ["one_page", "pages_of", "said_of"]
 
 _INDEX: Final = "index.html"
+_HEAP: Final = 64_000_000
+"""Bytes of sessions, after which what is left of them is cleared up."""
 _COLOURED: Final = 24
-"""Sessions; of more the code has no colours, which would take longer than everything else."""
+"""Sessions; of more the pages paint code themselves, when it is looked at."""
 
 
 class _Row(msgspec.Struct):
@@ -49,7 +53,7 @@ def one_page(found: Found, job: Job) -> bytes:
     leaving = open_leaving(found, job.masker)
     style = Style(job.level, masked=said_of(job))
     drawn = draw(leaving, "session", chosen_prices(), style)
-    return _encoded(drawn.pages[0][1])
+    return drawn.pages[0][1]
 
 
 def pages_of(files: Sequence[Found], job: Job) -> Iterator[tuple[str, bytes]]:
@@ -63,14 +67,36 @@ def pages_of(files: Sequence[Found], job: Job) -> Iterator[tuple[str, bytes]]:
     style = Style(job.level, split=True, index=_INDEX, coloured=coloured, masked=said_of(job))
     taken: set[str] = set()
     rows: list[_Row] = []
-    for found in files:
-        leaving = open_leaving(found, job.masker)
-        drawn = draw(leaving, name_of(leaving.session, taken), prices, style)
-        for name, text in drawn.pages:
-            yield name, _encoded(text)
-        rows.append(_row(drawn))
-        job.done(found.size)
-    yield _INDEX, _encoded(_index(rows, style))
+    with _tidied(files) as each:
+        for found in each:
+            leaving = open_leaving(found, job.masker)
+            drawn = draw(leaving, name_of(leaving.session, taken), prices, style)
+            yield from drawn.pages
+            rows.append(_row(drawn))
+            job.done(found.size)
+    yield _INDEX, _index(rows, style).encode("utf-8", "replace")
+
+
+@contextmanager
+def _tidied(files: Sequence[Found]) -> Generator[Iterator[Found]]:
+    """Give files one by one, and clear up between them: in the midst of one nothing is garbage."""
+
+    def each() -> Iterator[Found]:
+        read = 0
+        for found in files:
+            read += found.size
+            if read > _HEAP:
+                gc.collect()
+                read = found.size
+            yield found
+
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield each()
+    finally:
+        if before:
+            gc.enable()
 
 
 def _row(drawn: Drawn) -> _Row:
@@ -98,7 +124,3 @@ def _index(rows: list[_Row], style: Style) -> str:
         made="Exported by steno",
         masked=style.masked,
     )
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "replace")

@@ -18,7 +18,7 @@ from steno.web.paint import part, sprite, static_bytes
 __all__ = ["page_of"]
 
 _STYLES: Final = ("steno.css", "bodies.css", "session.css", "export.css")
-_SCRIPTS: Final = ("theme.js", "export.js")
+_SCRIPTS: Final = ("theme.js", "export.js", "paint.js")
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _INDENT: Final = re.compile(r"\n\s*")
 

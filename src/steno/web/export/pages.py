@@ -11,15 +11,17 @@ from steno.report.export.levels import Level
 from steno.report.export.opened import Leaving
 from steno.report.prices import Prices
 from steno.report.sessions import Known
+from steno.safe.html import words
 from steno.session.session import Session
 from steno.session.story.figures import steps_in
 from steno.session.story.steps import one_line
 from steno.session.transcript import Transcript
 from steno.web.bodies.pictures import bytes_of, pictures_in
+from steno.web.export.aside import Aside
 from steno.web.export.frame import page_of
 from steno.web.export.links import FileLinks
-from steno.web.house import Place
 from steno.web.paint import part
+from steno.web.place import Place
 from steno.web.render.code import plainly
 from steno.web.render.markdown import markdown
 from steno.web.story.head import Head, Lying, head_of
@@ -33,6 +35,8 @@ _LATE: Final = 4e9
 """So late that no day is today: a page is read later than it is made."""
 _PAGE: Final = 1_500_000
 """Letters of one page of several."""
+_LINE: Final = 400
+"""Letters around what is inside of a step."""
 _TEXT: Final = 120
 _DETAILS: Final[dict[Level, str]] = {
     "full": "everything",
@@ -53,7 +57,7 @@ class Drawn(msgspec.Struct):
     turns: int
     steps: int
     cost: str
-    pages: list[tuple[str, str]]
+    pages: list[tuple[str, bytes]]
     """The names of its files, and what is in them."""
 
 
@@ -62,7 +66,7 @@ class _Page(msgspec.Struct):
     file: str
     label: str
     first: int
-    html: list[str]
+    pieces: list[TurnBox | Seam | SideBox]
 
 
 class _Row(msgspec.Struct):
@@ -89,15 +93,20 @@ class Style(msgspec.Struct, frozen=True):
     index: str = ""
     """The page that lists it among others."""
     coloured: bool = True
-    """Whether code has colours."""
+    """Whether code is painted here; else a page does it when a step is opened."""
     masked: str = ""
     """What is said of what was masked."""
 
 
 def draw(leaving: Leaving, name: str, prices: Prices, style: Style) -> Drawn:
     """Return a session as pages called by a name."""
-    with plainly(wanted=not style.coloured):
-        return _Drawing(leaving, name, prices, style).drawn()
+    drawing = _Drawing(leaving, name, prices, style)
+    try:
+        with plainly(wanted=not style.coloured):
+            return drawing.drawn()
+    finally:
+        # Its links lead back to it: cut, it goes at once, and all of the session with it.
+        vars(drawing).clear()
 
 
 class _Drawing:
@@ -109,6 +118,7 @@ class _Drawing:
         self._name = name
         self._anchors: dict[str, str] = {"index": style.index} if style.index else {}
         self._links = FileLinks(self._anchors, self._picture)
+        self._aside = Aside()
         self._inside = style.level in ("full", "high")
         self._manner = Manner(
             key="",
@@ -118,6 +128,7 @@ class _Drawing:
             project=self.session.project,
             shut=True,
             full=True,
+            laid=self._aside.lay,
         )
         self._pages: list[_Page] = []
         self._pictures: dict[str, dict[int, int]] = {}
@@ -148,19 +159,20 @@ class _Drawing:
             [(page.file, self._whole(page, head, outline)) for page in self._pages],
         )
 
-    def _whole(self, page: _Page, head: Head, outline: list[_Row]) -> str:
+    def _whole(self, page: _Page, head: Head, outline: list[_Row]) -> bytes:
         last = page is self._pages[-1]
-        return page_of(
+        text = page_of(
             "export-session.html.j2",
             self._links,
             head=head,
             page={"number": page.number, "of": len(self._pages), "all": self._pages},
             outline=outline,
-            pieces=Markup("".join(page.html)),
+            pieces=page.pieces,
             loose=list(self._loose()) if last else [],
             made="Exported by steno",
             masked=self._style.masked,
         )
+        return self._aside.whole(text)
 
     # Turns
 
@@ -198,9 +210,8 @@ class _Drawing:
         )
 
     def _put(self, piece: TurnBox | Seam | SideBox) -> int:
-        made = part("session-turns.html.j2", links=self._links, pieces=[piece])
-        self._pages[-1].html.append(made)
-        return len(made)
+        self._pages[-1].pieces.append(piece)
+        return self._aside.taken() + _length(piece)
 
     def _loose(self) -> Iterator[dict[str, object]]:
         for thread in self.session.loose_agents:
@@ -250,7 +261,7 @@ class _Drawing:
             return ""
         for picture in pictures_in(transcript.record(transcript.nodes[index])):
             if str(picture.number) == number and bytes_of(picture) is not None:
-                return f"data:{picture.media_type};base64,{picture.data}"
+                return words(f"data:{picture.media_type};base64,{picture.data}")
         return ""
 
     def _transcript(self, agent: str) -> Transcript:
@@ -258,6 +269,14 @@ class _Drawing:
             if agent and name_of(each) == agent:
                 return each.transcript
         return self.session.transcript
+
+
+def _length(piece: TurnBox | Seam | SideBox) -> int:
+    """Return how long a piece is, nearly, without what is inside of its steps."""
+    if isinstance(piece, Seam):
+        return 0
+    turns = [piece] if isinstance(piece, TurnBox) else piece.turns
+    return sum(_LINE * (len(turn.lines) + len(turn.later) + 1) for turn in turns)
 
 
 def _cost(session: Session, tale: Tale) -> Cost:

@@ -12,12 +12,14 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
-from steno.safe.html import words
+from steno.safe.html import escaped_text, trusted
 from steno.web.render.pen import Pen
 
 __all__ = ["Screen", "ansi", "screen"]
 
 _COLOURS: Final = re.compile(r"\x1b\[([0-9;:]*)m")
+_ACTS: Final = ("\x1b", "\r", "\x08")
+"""What every colour and every move begins with."""
 _MOVES: Final = re.compile(r"\r(?!\n)|\x08|\x1b\[[0-9;]*[A-GJK]|\x1b\[\?[0-9;]*[hl]|\x1b\]8;")
 """What makes the cheap way wrong."""
 _PIECES: Final = re.compile(
@@ -133,14 +135,16 @@ def ansi(text: str) -> Markup:
 
 def screen(text: str) -> Screen:
     """Return what stood on the screen in the end."""
+    if not any(mark in text for mark in _ACTS):
+        return Screen(trusted(escaped_text(text)))
     if not _MOVES.search(text) or len(text) > _LONGEST:
-        return Screen(Markup("").join(_straight(text)))
+        return Screen(trusted("".join(_straight(text))))
     paper = _followed(text)
     rows = [_row(cells) for cells in paper.rows]
-    return Screen(Markup("\n").join(rows), len(paper.rewritten))
+    return Screen(trusted("\n".join(rows)), len(paper.rewritten))
 
 
-def _straight(text: str) -> Iterator[Markup]:
+def _straight(text: str) -> Iterator[str]:
     """Yield what was printed by a program that only goes on."""
     pen = Pen()
     end = 0
@@ -171,8 +175,8 @@ def _followed(text: str) -> _Paper:
     return paper
 
 
-def _row(cells: list[tuple[str, str]]) -> Markup:
-    return Markup("").join(
+def _row(cells: list[tuple[str, str]]) -> str:
+    return "".join(
         _painted("".join(letter for letter, _ in same), classes)
         for classes, same in groupby(cells, key=_classes)
     )
@@ -182,8 +186,6 @@ def _classes(cell: tuple[str, str]) -> str:
     return cell[1]
 
 
-def _painted(text: str, classes: str) -> Markup:
-    shown = words(text)
-    if not text or not classes:
-        return shown
-    return Markup('<span class="{}">{}</span>').format(classes, shown)
+def _painted(text: str, classes: str) -> str:
+    shown = escaped_text(text)
+    return f'<span class="{classes}">{shown}</span>' if text and classes else shown

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
-from markupsafe import Markup
-
-from steno.safe.html import words
+from steno.safe.html import escaped_text
 
 __all__ = ["Marker"]
 
@@ -50,7 +48,7 @@ class Marker:
                 yield a, best
                 free = [b for b in free if b > best]
 
-    def marked(self, old: str, new: str) -> tuple[Markup, Markup] | None:
+    def marked(self, old: str, new: str) -> tuple[str, str] | None:
         """Return both lines with the words that changed; None where they have nothing in common."""
         if self._patience <= 0 or max(len(old), len(new)) > _LONG_LINE:
             return None
@@ -63,12 +61,12 @@ class Marker:
         matcher = SequenceMatcher(None, a, b, autojunk=False)
         if matcher.ratio() < _ALIKE:
             return None
-        left: list[Markup] = []
-        right: list[Markup] = []
+        left: list[str] = []
+        right: list[str] = []
         for tag, i, j, k, m in matcher.get_opcodes():
             left.append(_words(a[i:j], marked=tag != "equal"))
             right.append(_words(b[k:m], marked=tag != "equal"))
-        return Markup("").join(left), Markup("").join(right)
+        return "".join(left), "".join(right)
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[list[int], list[int]]]:
@@ -96,8 +94,6 @@ def _likeness(old: str, new: str) -> float:
     return 2 * (a & b).total() / max(1, a.total() + b.total())
 
 
-def _words(parts: Iterable[str], *, marked: bool) -> Markup:
-    text = "".join(parts)
-    if not marked or not text:
-        return words(text)
-    return Markup("<b>{}</b>").format(words(text))
+def _words(parts: Iterable[str], *, marked: bool) -> str:
+    text = escaped_text("".join(parts))
+    return f"<b>{text}</b>" if marked and text else text

@@ -7,14 +7,14 @@ from functools import lru_cache
 from time import thread_time
 from typing import TYPE_CHECKING, Final
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from steno.safe.html import inert
+from steno.safe.html import escaped_text, inert, trusted
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
-__all__ = ["code_block", "language_of", "lines_of", "plainly"]
+__all__ = ["code_block", "language_of", "lines_of", "plain_class", "plainly"]
 
 _LONGEST: Final = 120_000
 """Letters; what is longer has no colours."""
@@ -42,7 +42,7 @@ _plain: ContextVar[bool] = ContextVar("plain", default=False)
 
 @contextmanager
 def plainly(*, wanted: bool = True) -> Generator[None]:
-    """Draw code without colours meanwhile: they cost more than everything else together."""
+    """Leave it to the page to paint code meanwhile: that costs more than all else together."""
     token = _plain.set(wanted)
     try:
         yield
@@ -50,37 +50,59 @@ def plainly(*, wanted: bool = True) -> Generator[None]:
         _plain.reset(token)
 
 
-_BEGIN: Final = '<div class="code" tabindex="0" role="region" aria-label="code"><pre>'
+_BEGIN: Final = '<div class="code{}" tabindex="0" role="region" aria-label="code"><pre'
+_FAMILIES: Final = {
+    "py": "py python python3 pyi",
+    "sh": "sh bash shell zsh console yaml yml toml ini make makefile dockerfile rb ruby r perl pl",
+    "js": "js javascript ts typescript jsx tsx mjs json jsonc go golang rs rust java kt kotlin c h "
+    "cc cpp c++ hpp cs csharp swift php scala css scss dart zig",
+    "sql": "sql lua haskell hs",
+    "ml": "html xml svg vue htm",
+}
+"""Languages that look alike, as far as five colours go."""
+_ALIKE: Final = {name: family for family, names in _FAMILIES.items() for name in names.split()}
 
 
 def code_block(text: str, language: str = "", *, start: int | None = None) -> Markup:
     """Return code as a block; with `start`, its lines have numbers from there on."""
-    rows = _rows(text.rstrip("\n"), language)
-    # Rows are HTML already; a template, or `Markup.format`, would cost more than all the rest.
+    text = text.rstrip("\n")
+    shown = "\n".join(_rows(text, language)) if _wanted(language) else escaped_text(text)
+    begin = _BEGIN.format(plain_class(language))
     if start is None:
-        made = "".join(f'<span class="l">{row or " "}</span>' for row in rows)
-    else:
-        made = "".join(
-            f'<span class="l"><span class="no">{number}</span>{row or " "}</span>'
-            for number, row in enumerate(rows, start)
-        )
-    return Markup(f"{_BEGIN}{made}</pre></div>")
+        return trusted(f'{begin}><span class="l">{shown}</span></pre></div>')
+    # All numbers stand in one column, beside all lines: an element for each line costs dear.
+    numbers = _numbers(start, shown.count("\n") + 1)
+    return trusted(f'{begin} class="n">{numbers}<span class="l">{shown}</span></pre></div>')
 
 
-def lines_of(text: str, language: str = "") -> list[Markup]:
-    """Return the lines of a text, coloured where the language is known."""
-    return [Markup(row) for row in _rows(text, language)]
+@lru_cache(maxsize=512)
+def _numbers(first: int, count: int) -> str:
+    numbers = "\n".join(map(str, range(first, first + count)))
+    return f'<span class="no">{numbers}</span>'
 
 
-def _rows(text: str, language: str) -> Sequence[str]:
-    """Return the lines of a text as HTML."""
+def lines_of(text: str, language: str = "") -> list[str]:
+    """Return the lines of a text as HTML, coloured where the language is known."""
+    return _rows(text, language) if _wanted(language) else escaped_text(text).split("\n")
+
+
+def plain_class(language: str) -> str:
+    """Return what tells a page to paint code by itself, where it was not painted here."""
+    family = _ALIKE.get(language.lower(), "") if language and _plain.get() else ""
+    return f" l-{family}" if family else ""
+
+
+def _wanted(language: str) -> bool:
+    return bool(language) and not _plain.get()
+
+
+def _rows(text: str, language: str) -> list[str]:
     # Before it is taken apart: a lexer would make line ends of what is none.
     text = inert(text)
     lexer = None
-    if language and not _plain.get() and len(text) <= _LONGEST:
-        short = max(map(len, text.split("\n"))) <= _LONGEST_LINE
-        lexer = _lexer(language) if short else None
-    plain = str(escape(text)).split("\n")
+    if len(text) <= _LONGEST and max(map(len, text.split("\n"))) <= _LONGEST_LINE:
+        lexer = _lexer(language)
+    plain = escaped_text(text).split("\n")
     if lexer is None:
         return plain
     rows = _coloured(lexer, text)
@@ -88,28 +110,30 @@ def _rows(text: str, language: str) -> Sequence[str]:
     return [*rows[: len(plain)], *plain[len(rows) :]]
 
 
-def _coloured(lexer: "Lexer", text: str) -> list[Markup]:
+def _coloured(lexer: "Lexer", text: str) -> list[str]:
     """Return as many lines as there is time for."""
-    rows: list[list[Markup]] = [[]]
+    rows: list[str] = []
+    row: list[str] = []
     end = thread_time() + _SECONDS
     for count, (kind, value) in enumerate(lexer.get_tokens(text)):
-        name = _class_of(str(kind).removeprefix("Token."))
-        for place, piece in enumerate(value.split("\n")):
+        name = _class_of(kind)
+        for place, piece in enumerate(escaped_text(value).split("\n")):
             if place:
-                rows.append([])
+                rows.append("".join(row))
+                row = []
             if piece:
-                shown = Markup('<span class="{}">{}</span>') if name else None
-                rows[-1].append(shown.format(name, piece) if shown else escape(piece))
+                row.append(f'<span class="{name}">{piece}</span>' if name else piece)
         if count % _OFTEN == 0 and thread_time() > end:
             # The line it was stopped in is not whole.
-            rows.pop()
-            break
-    return [Markup("").join(row) for row in rows]
+            return rows
+    rows.append("".join(row))
+    return rows
 
 
 @lru_cache(maxsize=512)
-def _class_of(kind: str) -> str:
-    return next((name for begin, name in _CLASSES if kind.startswith(begin)), "")
+def _class_of(kind: object) -> str:
+    told = str(kind).removeprefix("Token.")
+    return next((name for begin, name in _CLASSES if told.startswith(begin)), "")
 
 
 @lru_cache(maxsize=128)
@@ -125,7 +149,7 @@ def _lexer(language: str) -> "Lexer | None":
 
 def language_of(path: str) -> str:
     """Return the language that a file's name gives away, or nothing."""
-    return "" if _plain.get() else _language_of(path)
+    return path.rpartition(".")[2] if _plain.get() else _language_of(path)
 
 
 @lru_cache(maxsize=1024)

@@ -13,9 +13,9 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
-from steno.safe.html import words
+from steno.safe.html import escaped_text, trusted
 from steno.web.render.changed import Marker
-from steno.web.render.code import lines_of
+from steno.web.render.code import lines_of, plain_class
 
 __all__ = ["Hunk", "Pair", "Row", "between", "cut", "diff_table", "pairs_of", "rows_of", "sizes"]
 
@@ -27,8 +27,20 @@ _OPEN: Final = "\0"
 _REMARK: Final = "\\ No newline at the end of the file"
 _LONG_LINE: Final = 2_000
 """Letters; of a longer line the beginning is shown."""
-_BEGIN: Final = '<div class="diff" tabindex="0" role="region" aria-label="changes"><table><tbody>\n'
-_SIGNS: Final = {"+": ("add", "+"), "-": ("del", "\N{MINUS SIGN}"), "\\": ("rem", " ")}
+_BEGIN: Final = (
+    '<div class="diff{}" tabindex="0" role="region" aria-label="changes"><table><tbody>\n'
+)
+_NEXT: Final = '</td><td class="no">'
+_SIGN: Final = '</td><td class="sg"> </td><td>'
+_SAME: Final = '<tr class=""><td class="no">'
+_ADDED: Final = '<tr class="add"><td class="no"></td><td class="no">'
+_PLUS: Final = '</td><td class="sg">+</td><td>'
+_REMOVED: Final = '<tr class="del"><td class="no">'
+_MINUS: Final = '</td><td class="no"></td><td class="sg">\N{MINUS SIGN}</td><td>'
+_REMARKED: Final = (
+    '<tr class="rem"><td class="no"></td><td class="no"></td><td class="sg"> </td><td>'
+)
+_GAP: Final = '<tr class="gap"><td colspan="4">{}</td></tr>'
 _PAIRS: Final = 300_000
 """Pairs of equal lines that may be looked at to find out what changed."""
 
@@ -159,7 +171,9 @@ def cut(hunks: Sequence[Hunk], begin: int, most: int) -> tuple[list[Hunk], int]:
     for hunk in hunks:
         low, high = max(0, begin - place), max(0, begin + most - place)
         kept = hunk.lines[low:high]
-        if kept:
+        if kept and not low:
+            shown.append(Hunk(hunk.old, hunk.new, kept))
+        elif kept:
             skipped = Counter(line[:1] for line in islice(hunk.lines, low))
             both = sum(count for sign, count in skipped.items() if sign not in ("+", "-", "\\"))
             old, new = hunk.old + both + skipped["-"], hunk.new + both + skipped["+"]
@@ -177,8 +191,14 @@ def rows_of(hunks: Sequence[Hunk], language: str = "") -> Iterator[Row]:
     for place, hunk in enumerate(hunks):
         if place:
             yield Row("…")
-        lines = [_clipped(line) for line in hunk.lines]
+        lines = _short_lines(hunk.lines)
         yield from _numbered(hunk, _painted(lines, language, marker))
+
+
+def _short_lines(lines: Sequence[str]) -> Sequence[str]:
+    if max(map(len, lines), default=0) <= _LONG_LINE:
+        return lines
+    return [_clipped(line) for line in lines]
 
 
 def _clipped(line: str) -> str:
@@ -187,9 +207,9 @@ def _clipped(line: str) -> str:
     return f"{line[:_LONG_LINE]}… ({len(line) - 1:,} letters)"
 
 
-def _numbered(hunk: Hunk, shown: Sequence[Markup]) -> Iterator[Row]:
+def _numbered(hunk: Hunk, shown: Sequence[str]) -> Iterator[Row]:
     old, new = hunk.old, hunk.new
-    for line, text in zip(hunk.lines, shown, strict=True):
+    for line, text in zip(hunk.lines, map(trusted, shown), strict=True):
         match line[:1]:
             case "-":
                 yield Row("-", old=old, text=text)
@@ -204,11 +224,11 @@ def _numbered(hunk: Hunk, shown: Sequence[Markup]) -> Iterator[Row]:
                 old, new = old + 1, new + 1
 
 
-def _painted(lines: Sequence[str], language: str, marker: Marker) -> list[Markup]:
+def _painted(lines: Sequence[str], language: str, marker: Marker) -> list[str]:
     """Return the texts of some lines: the code in colour, a line that became another with marks."""
-    shown = lines_of("\n".join(line[1:] for line in lines), language)
+    shown = lines_of("\n".join([line[1:] for line in lines]), language)
     if len(shown) != len(lines):
-        shown = [words(line[1:]) for line in lines]
+        shown = [escaped_text(line[1:]) for line in lines]
     for a, b in marker.pairs(lines):
         marked = marker.marked(lines[a][1:], lines[b][1:])
         if marked is not None:
@@ -246,26 +266,33 @@ def diff_table(
     from steno.web.paint import part
 
     shown, whole = cut(hunks, 0, most)
-    rows = list(rows_of(shown, language))
     rest = max(0, whole - most)
     if side:
-        pairs = list(pairs_of(rows))
+        pairs = list(pairs_of(list(rows_of(shown, language))))
         return Markup(part("diff-side.html.j2", pairs=pairs, cut=rest))
-    return _table(rows, rest)
+    rows = "".join(_table_rows(shown, language))
+    more = _GAP.format(f"{rest:,} more lines, see the raw record") if rest else ""
+    return trusted(f"{_BEGIN.format(plain_class(language))}{rows}{more}</tbody></table></div>")
 
 
-def _table(rows: Sequence[Row], cut: int) -> Markup:
-    """Return rows as a table; not by a template, which would take longer than the comparing."""
-    made = "".join(map(_row, rows))
-    more = f'<tr class="gap"><td colspan="4">{cut:,} more lines, see the raw record</td></tr>'
-    return Markup(f"{_BEGIN}{made}{more if cut else ''}</tbody></table></div>")
-
-
-def _row(row: Row) -> str:
-    if row.sign == "…":
-        return '<tr class="gap"><td colspan="4">…</td></tr>'
-    kind, sign = _SIGNS.get(row.sign, ("", " "))
-    return (
-        f'<tr class="{kind}"><td class="no">{row.old or ""}</td><td class="no">{row.new or ""}</td>'
-        f'<td class="sg">{sign}</td><td>{row.text or " "}</td></tr>'
-    )
+def _table_rows(hunks: Sequence[Hunk], language: str) -> Iterator[str]:
+    """Yield the rows as HTML; a template would take longer than the comparing."""
+    marker = Marker()
+    for place, hunk in enumerate(hunks):
+        if place:
+            yield _GAP.format("…")
+        old, new = hunk.old, hunk.new
+        lines = _short_lines(hunk.lines)
+        for line, text in zip(lines, _painted(lines, language, marker), strict=True):
+            sign = line[:1]
+            if sign == "+":
+                yield f"{_ADDED}{new or ''}{_PLUS}{text or ' '}</td></tr>"
+                new += 1
+            elif sign == "-":
+                yield f"{_REMOVED}{old or ''}{_MINUS}{text or ' '}</td></tr>"
+                old += 1
+            elif sign == "\\":
+                yield f"{_REMARKED}{text or ' '}</td></tr>"
+            else:
+                yield f"{_SAME}{old or ''}{_NEXT}{new or ''}{_SIGN}{text or ' '}</td></tr>"
+                old, new = old + 1, new + 1

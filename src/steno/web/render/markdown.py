@@ -4,9 +4,9 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from steno.safe.html import inert, washed, words
+from steno.safe.html import escaped_text, inert, trusted, washed
 from steno.web.render.code import code_block
 
 if TYPE_CHECKING:
@@ -22,11 +22,10 @@ _LONGEST: Final = 100_000
 """Letters; what is longer is shown as it is, because nobody reads it as prose."""
 _COLOURED: Final = 60_000
 """Letters of code in one text; what comes behind them has no colours."""
-_RICH: Final = re.compile(
-    r"""[`*_#<>\[\]|~\\&\x00-\x09\x0b-\x1f\x7f-\x9f\ufffd]|[ \t]$|^(?:[ \t]|[-+=:]|\d+[.)])""",
-    re.MULTILINE,
-)
+_MARKS: Final = re.compile(r"[`*_#<>\[\]|~\\&\x00-\x09\x0b-\x1f\x7f-\x9f\ufffd]")
 """What may be a mark, or is another character on the page than in the text."""
+_MARKED_LINE: Final = re.compile(r"\n(?:[ \t]|[-+=:]|\d+[.)])")
+_PLAIN: Final = bytes(c for c in (0x0A, *range(0x20, 0x7F)) if not _MARKS.match(chr(c)))
 _BLANK: Final = re.compile(r"\n\n+")
 _ROOM: Final = "room"
 _LEADS: Final = ("http://", "https://", "mailto:")
@@ -35,18 +34,30 @@ _LEADS: Final = ("http://", "https://", "mailto:")
 def markdown(text: str) -> Markup:
     """Return a text as a page shows it."""
     if len(text) > _LONGEST:
-        return Markup('<pre class="out">{}</pre>').format(words(text))
-    if not _RICH.search(text):
+        return trusted(f'<pre class="out">{escaped_text(text)}</pre>')
+    if not _is_rich(text):
         return _paragraphs(text)
     # Once more afterwards: what was written as `&#8238;` is only now what it means.
     return washed(inert(_renderer().render(inert(text), {_ROOM: _COLOURED})))
 
 
+def _is_rich(text: str) -> bool:
+    """Say whether anything in a text may be a mark; most of it goes at the speed of memory."""
+    rest = text.encode("utf-8", "surrogatepass").translate(None, _PLAIN)
+    if rest and _MARKS.search(rest.decode("utf-8", "surrogatepass")):
+        return True
+    lines = f"\n{text}\n"
+    return " \n" in lines or _MARKED_LINE.search(lines) is not None
+
+
 def _paragraphs(text: str) -> Markup:
     """Return a text in which nothing is marked: what the parser makes of it, at once."""
-    shown = str(escape(inert(text))).replace("&#39;", "'").replace("&#34;", '"')
-    parts = (part.strip("\n") for part in _BLANK.split(shown))
-    return Markup("".join(f"<p>{part}</p>\n" for part in parts if part))
+    shown = escaped_text(text).strip("\n")
+    if not shown:
+        return trusted("")
+    if "\n\n" in shown:
+        shown = "</p>\n<p>".join(_BLANK.split(shown))
+    return trusted(f"<p>{shown}</p>\n")
 
 
 @lru_cache(maxsize=1)

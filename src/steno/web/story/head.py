@@ -1,18 +1,21 @@
 """What a session is: its name and place, its figures, and how it stands."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from steno.index.opened import Index
 from steno.report import words
 from steno.report.listing import costs_of
 from steno.report.sessions import Known, copied_into, known_of, neighbours_of
 from steno.session.story.status import Status, status_of
-from steno.web.house import House, Place
 from steno.web.paint import duration, money
 from steno.web.story.tale import Tale
+
+if TYPE_CHECKING:
+    from steno.index.opened import Index
+    from steno.web.house import House
+    from steno.web.place import Place
 
 __all__ = ["Head", "Lying", "head_of", "lying", "standing_of"]
 
@@ -68,7 +71,7 @@ class Head(msgspec.Struct):
     gone: bool = False
 
 
-def lying(house: House, index: Index, place: Place, *, whole: bool = True) -> Lying:
+def lying(house: "House", index: "Index", place: "Place", *, whole: bool = True) -> Lying:
     """Return what the index says of a session; without `whole` only what costs nothing to know."""
     known = known_of(index.connection, place.file)
     found = Lying(known, age=max(0.0, house.now() - known.changed))
@@ -93,7 +96,7 @@ def standing_of(tale: Tale, age: float, *, gone: bool) -> Status:
     return status_of(tale.turns, seconds_since_write=None if gone else age, left=left)
 
 
-def head_of(tale: Tale, place: Place, found: Lying, now: float) -> Head:
+def head_of(tale: Tale, place: "Place", found: Lying, now: float) -> Head:
     """Return the head of a page about a session or a sub-agent."""
     known = found.known
     status = standing_of(tale, found.age, gone=place.gone)

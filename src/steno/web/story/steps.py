@@ -1,6 +1,7 @@
 """A step as one line."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -73,6 +74,8 @@ class Manner(msgspec.Struct):
     """Whether steps whose inside is drawn are shut all the same."""
     full: bool = False
     """Whether all of what is inside is drawn, not only its first lines."""
+    laid: Callable[[Markup], Markup] | None = None
+    """Lays aside what is inside of a step, and gives what stands for it meanwhile."""
 
     @property
     def everything(self) -> bool:
@@ -139,7 +142,7 @@ def step_lines(
     """Return the steps that are drawn, of those from `begin` to `end`."""
     return [
         _line(place, step, tale, manner, depth)
-        for place, step in list(places_of(steps))[begin:end]
+        for place, step in islice(places_of(steps), begin, end)
         if not is_hidden(step, manner)
     ]
 
@@ -165,8 +168,7 @@ def _line(place: str, step: Step, tale: Tale, manner: Manner, depth: int) -> Ste
         verb=step.verb,
         arg="" if said else _short(step.subject, manner.project),
         say=_unmarked(step.subject) if said else "",
-        # A frame that a program drew around its words says nothing.
-        result="" if changed or not any(map(str.isalnum, step.outcome)) else step.outcome,
+        result="" if changed or not _says(step.outcome) else step.outcome,
         added=touch.added if touch is not None and changed else 0,
         removed=touch.removed if touch is not None and changed else 0,
         tokens=words.tokens(step.tokens) if step.tokens else "",
@@ -174,19 +176,32 @@ def _line(place: str, step: Step, tale: Tale, manner: Manner, depth: int) -> Ste
         clock=_clock(step) if step.kind == "queued" else "",
         state=_state(step, live=manner.live),
         classes=_classes(step),
-        href=manner.links.inside(manner.key, f"step/{place}", tale.agent),
-        source=manner.links.inside(manner.key, f"step/{place}", tale.agent, part=1),
         queued=step.kind == "queued",
         shut=manner.shut,
     )
-    node = step.call or step.result
-    if node is not None:
-        line.raw = manner.links.record(manner.key, node.offset, tale.agent)
+    if manner.links.live:
+        _address(line, step, tale, manner)
     if step.agent is not None:
         _employ(line, step, tale)
     if place in manner.opened:
-        line.body = step_body(step, place, tale, manner, depth=depth)
+        body = step_body(step, place, tale, manner, depth=depth)
+        line.body = body if manner.laid is None else manner.laid(body)
     return line
+
+
+def _says(outcome: str) -> bool:
+    """Whether there is more in some words than a frame that a program drew around them."""
+    return outcome[:1].isalnum() or any(map(str.isalnum, outcome))
+
+
+def _address(line: StepLine, step: Step, tale: Tale, manner: Manner) -> None:
+    """Say where a step, its inside and its record are; without a server they are nowhere."""
+    place = f"step/{line.place}"
+    line.href = manner.links.inside(manner.key, place, tale.agent)
+    line.source = manner.links.inside(manner.key, place, tale.agent, part=1)
+    node = step.call or step.result
+    if node is not None:
+        line.raw = manner.links.record(manner.key, node.offset, tale.agent)
 
 
 def _clock(step: Step) -> str:
@@ -253,9 +268,19 @@ def step_body(
     """Return what is inside an opened step; a wish says how much of it, and in which form."""
     if step.agent is not None and depth < _DEEPEST:
         return _agent_body(step, tale, manner, depth)
+    if wish is None and not manner.links.live:
+        return body_of(step, _about(tale, manner))
     wanted = wish or Wish(manner.key, tale.agent, full=manner.full)
     about = about_of(f"step/{place}", tale, manner.key, manner.links, wanted)
     return body_of(step, about)
+
+
+def _about(tale: Tale, manner: Manner) -> About:
+    """Return what all bodies know where none has an address."""
+    if tale.about is None:
+        wanted = Wish(manner.key, tale.agent, full=manner.full)
+        tale.about = about_of("", tale, manner.key, manner.links, wanted)
+    return tale.about
 
 
 def about_of(here: str, tale: Tale, key: str, links: Links, wish: Wish | None = None) -> About:

@@ -25,9 +25,11 @@ from steno.session.story.figures import (
 from steno.session.story.threads import Thread
 from steno.session.story.turns import Turn, tell
 from steno.session.transcript import Transcript
-from steno.web.house import House, Place
 
 if TYPE_CHECKING:
+    from steno.web.bodies.about import About
+    from steno.web.house import House
+    from steno.web.place import Place
     from steno.web.story.find import Finds
 
 __all__ = ["Side", "Tale", "name_of", "tale_of"]
@@ -87,6 +89,8 @@ class Tale:
         self.finds: dict[tuple[str, ...], Finds] = {}
         """Where the words are that somebody looked for last."""
         self.costs = _Costs()
+        self.about: About | None = None
+        """What the bodies of all its steps know, where steps have no addresses of their own."""
 
     @property
     def transcript(self) -> Transcript:
@@ -272,7 +276,7 @@ _lock: Final = threading.Lock()
 _tales: Final[OrderedDict[tuple[str, str], Tale]] = OrderedDict()
 
 
-def tale_of(house: House, session: Session, place: Place, agent: str = "") -> Tale:
+def tale_of(house: "House", session: Session, place: "Place", agent: str = "") -> Tale:
     """Return the tale of a session that is open, or of one of its sub-agents.
 
     It is kept for as long as the session stays as it is; of those told long ago none.

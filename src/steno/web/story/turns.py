@@ -150,7 +150,8 @@ def turn_of(
         box.asked = asked(turn.prompt, _pictures(turn.prompt, tale, manner))
     if manner.with_steps:
         box.lines = step_lines(turn.steps, tale, manner, end=turn.before)
-        box.later = step_lines(turn.steps, tale, manner, begin=turn.before)
+        if turn.before < len(turn.steps):
+            box.later = step_lines(turn.steps, tale, manner, begin=turn.before)
     box.hidden = _hidden(turn, manner)
     box.more = _own(tale, manner, turn.number, detail="everything")
     if manner.detail != "prompts" and turn.answer:
