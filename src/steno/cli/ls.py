@@ -12,6 +12,7 @@ from steno.cli.screen import Screen, complain, write_json
 from steno.cli.table import Column, layout
 from steno.errors import Unreadable
 from steno.report import clock, words
+from steno.report.usage.wanted import fits
 from steno.safe.terminal import ColourMode, Line, one_line
 from steno.store.archive.opened import Archived
 from steno.store.count import count_agents, count_turns
@@ -137,7 +138,7 @@ def _gather(wanted: _Wanted, where: tuple[str, ...] | None, now: float) -> _List
     lent: dict[str, str] = {}
     for found, look in seen(files, now, problems):
         lent.update(look.lent)
-        if wanted.project and not _is_in(look.project, wanted.project):
+        if wanted.project and not fits(look.project, wanted.project, os.getcwd()):
             continue
         if wanted.status and not _stands(found, look, wanted.status, now):
             continue
@@ -161,13 +162,6 @@ def _stands(found: Found, look: Glance, status: str, now: float) -> bool:
     if isinstance(found, Archived):
         return status == "archived"
     return _is_live(found, look, now) if status == "live" else look.status == status
-
-
-def _is_in(project: str, wanted: str) -> bool:
-    if wanted == ".":
-        here = os.getcwd()
-        return project == here or project.startswith(here + os.sep)
-    return wanted.casefold() in project.casefold()
 
 
 def _shorten(rows: list[_Row], names: list[str]) -> None:

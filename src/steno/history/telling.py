@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from steno.errors import NotFound
 from steno.history.asked import Brief, Show
 from steno.history.library import Library
-from steno.history.quoted import masked, passage, path, word
+from steno.history.quoted import passage, path, word
 from steno.index.lines import line_of
 from steno.index.words import parts_of
 from steno.report import clock, words
@@ -47,7 +47,7 @@ def briefed(asked: Brief, library: Library) -> Generator[str, None, None]:
         raise NotFound(
             "no session has a turn like that", hint="`search` finds words in all of them"
         )
-    yield masked(as_markdown(briefs, asked.budget, further=further))
+    yield as_markdown(briefs, asked.budget, further=further)
     yield "For more: a larger `budget`, one `session`, or `show` with a session and a turn."
 
 
