@@ -66,13 +66,14 @@ def test_what_a_live_session_does_changes_in_place_under_the_keys(
         expect(row.locator(".now")).to_contain_text("make one")
         page.locator("#list[data-heard]").wait_for()
         shot(page, "sessions-live")
-        for _ in range(4):
-            page.keyboard.press("j")
+        for key in "jxjjj":
+            page.keyboard.press(key)
         stands = page.locator(".row.is-here")
         key, top = stands.get_attribute("data-key"), stands.bounding_box()
         written(live.result("x").assistant(tool("Read", file_path="/a.py")), tmp_path / "config")
         found.refresh()
         expect(row.locator(".now")).to_contain_text("/a.py")
+        expect(row).to_contain_class("is-marked")
         assert page.locator(".row.is-here").get_attribute("data-key") == key
         assert page.locator(".row.is-here").bounding_box() == top
         focus = "document.activeElement.closest('.row')?.dataset.key"

@@ -8,7 +8,7 @@ export function settle(old, fresh) {
   if (old.isEqualNode(fresh)) return;
   for (const { name, value } of fresh.attributes ?? []) if (name !== "open" && name !== "class" && old.getAttribute(name) !== value) old.setAttribute(name, value);
   if (fresh.className !== undefined && typeof fresh.className === "string") {
-    const marks = ["is-here", "is-at"].filter((mark) => old.classList.contains(mark));
+    const marks = ["is-here", "is-at", "is-marked"].filter((mark) => old.classList.contains(mark));
     if (old.className !== fresh.className) { old.className = fresh.className; old.classList.add(...marks); }
   }
   // What somebody opened stays open, and stays filled.
