@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from steno.cli.engine_options import ALLOWED, DISALLOWED, MAX_TURNS, MODEL, MODES, SETTINGS
 from steno.cli.options import COLOR, JSON, options
 from steno.cli.screen import Screen, write_json
 from steno.errors import BadRequest
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_MODES: Final = ("default", "plan", "acceptEdits", "bypassPermissions", "dontAsk")
 _HELP: Final = """\
 Let an editor drive the agent: the Agent Client Protocol on the standard input and output.
 
@@ -40,38 +40,24 @@ standard error.
 
 @click.command("acp", help=_HELP, short_help="Let an editor drive the agent, over ACP.")
 @click.option("--editor", is_flag=True, help="Say what to put into an editor's settings.")
-@click.option("--model", metavar="MODEL", default="", help="A model, or opus, sonnet, haiku.")
+@MODEL
 @click.option(
     "--permission-mode",
     "mode",
-    type=click.Choice(_MODES),
+    type=click.Choice(MODES),
     default=None,
     help="The mode that sessions begin in.",
 )
-@click.option(
-    "--allowedTools",
-    "--allowed-tools",
-    "allowed",
-    multiple=True,
-    metavar="RULE",
-    help="Allow this, as in `Bash(make:*)`.",
-)
-@click.option(
-    "--disallowedTools",
-    "--disallowed-tools",
-    "disallowed",
-    multiple=True,
-    metavar="RULE",
-    help="Never allow this.",
-)
-@click.option("--settings", metavar="FILE|JSON", default="", help="Settings for this run.")
+@ALLOWED
+@DISALLOWED
+@SETTINGS
 @click.option(
     "--sandbox/--no-sandbox",
     "sandbox",
     default=None,
     help="Confine commands to the folder, or not, whatever the settings say.",
 )
-@click.option("--max-turns", type=click.IntRange(1), default=None, help="Requests at most.")
+@MAX_TURNS
 @options(JSON, COLOR)
 def command(*, editor: bool, as_json: bool, color: ColourMode, **asked: Any) -> None:
     """Serve an editor until it goes, or tell how to add it to one."""

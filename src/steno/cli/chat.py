@@ -15,6 +15,7 @@ from steno.cli.chat_flags import (
     working_folder,
 )
 from steno.cli.chat_work import work_for
+from steno.cli.engine_options import ALLOWED, DISALLOWED, MAX_TURNS, MODEL, MODES, SETTINGS
 from steno.cli.options import COLOR, JSON, options
 from steno.cli.screen import Screen, harmless, write_bytes, write_json
 from steno.errors import BadRequest
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Asked", "command", "options_of"]
 
-_MODES: Final = ("default", "plan", "acceptEdits", "bypassPermissions", "dontAsk")
 _THINKING: Final = ("enabled", "adaptive", "disabled")
 _EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
 
@@ -124,40 +124,26 @@ class Asked(msgspec.Struct):
     "--rewind-files", metavar="ID", default="", help="Put the files back as they were at a prompt."
 )
 @click.option("--session-id", metavar="UUID", default="", help="The id of a new session.")
-@click.option("--model", metavar="MODEL", default="", help="A model, or opus, sonnet, haiku.")
+@MODEL
 @click.option(
     "--permission-mode",
     "mode",
-    type=click.Choice(_MODES),
+    type=click.Choice(MODES),
     default=None,
     help="What is allowed without asking.",
 )
 @click.option(
     "--dangerously-skip-permissions", "skip_permissions", is_flag=True, help="Ask about nothing."
 )
-@click.option(
-    "--allowedTools",
-    "--allowed-tools",
-    "allowed",
-    multiple=True,
-    metavar="RULE",
-    help="Allow this, as in `Bash(make:*)`.",
-)
-@click.option(
-    "--disallowedTools",
-    "--disallowed-tools",
-    "disallowed",
-    multiple=True,
-    metavar="RULE",
-    help="Never allow this.",
-)
+@ALLOWED
+@DISALLOWED
 @click.option("--tools", metavar="NAMES", default=None, help="The only tools there are.")
 @click.option("--add-dir", "folders", multiple=True, metavar="DIR", help="One more working folder.")
 @click.option("--system-prompt", "system", metavar="WORDS", default="", help="In place of ours.")
 @click.option(
     "--append-system-prompt", "more_system", metavar="WORDS", default="", help="Behind ours."
 )
-@click.option("--settings", metavar="FILE|JSON", default="", help="Settings for this run.")
+@SETTINGS
 @click.option("--mcp-config", multiple=True, metavar="FILE|JSON", help="Servers for this run.")
 @click.option("--strict-mcp-config", "strict_mcp", is_flag=True, help="Only those.")
 @click.option("--agents", metavar="JSON", default="", help="Kinds of sub-agents for this run.")
@@ -176,7 +162,7 @@ class Asked(msgspec.Struct):
     default=None,
     help="Whether it thinks first: on a budget (MAX_THINKING_TOKENS), as it sees fit, or not.",
 )
-@click.option("--max-turns", type=click.IntRange(1), default=None, help="Requests at most.")
+@MAX_TURNS
 @click.option(
     "--max-budget-usd",
     "budget",

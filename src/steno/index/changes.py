@@ -1,12 +1,13 @@
 """How many lines a change puts in and takes out."""
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
 
 from steno.format.loose import REFUSED
 
-__all__ = ["lines_changed", "lines_in_patch"]
+__all__ = ["lines_changed", "lines_in_patch", "shared_ends"]
 
 
 class _Hunk(msgspec.Struct, gc=False):
@@ -52,13 +53,19 @@ def lines_changed(given: dict[str, Any]) -> tuple[int, int]:
 
 def _changed(old: list[str], new: list[str]) -> tuple[int, int]:
     """Return how many lines come and go; those that stay around the change are not counted."""
+    head, tail = shared_ends(old, new)
+    return len(new) - head - tail, len(old) - head - tail
+
+
+def shared_ends(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """Return how many lines two texts have in common at their beginning, and at their end."""
     most = min(len(old), len(new))
     head = tail = 0
     while head < most and old[head] == new[head]:
         head += 1
     while tail < most - head and old[-1 - tail] == new[-1 - tail]:
         tail += 1
-    return len(new) - head - tail, len(old) - head - tail
+    return head, tail
 
 
 def _lines(text: Any) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from steno.index.changes import shared_ends
 from steno.report.compare.align import align
 from steno.report.files.texts import normal
 from steno.report.files.values import Version
@@ -45,12 +46,7 @@ def lines_of(text: str) -> list[str]:
 
 def common(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     """Return the places of the lines that two texts share, in rising order."""
-    most = min(len(old), len(new))
-    head = tail = 0
-    while head < most and old[head] == new[head]:
-        head += 1
-    while tail < most - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
+    head, tail = shared_ends(old, new)
     pairs = [(at, at) for at in range(head)]
     inner = align(old[head : len(old) - tail], new[head : len(new) - tail])
     for part in inner.parts:

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from steno.index.changes import shared_ends
 from steno.report.files.finding import Finder, Opener
 from steno.report.files.rebuild import rebuild
 from steno.report.files.texts import normal
@@ -68,7 +69,7 @@ def diff(before: str, after: str, context: int = 3) -> list[Stretch]:
     if old == new:
         return []
     # What is alike at the ends is left out, but for what is shown around a change.
-    head, tail = _alike(old, new)
+    head, tail = shared_ends(old, new)
     start = max(0, head - context)
     rest = max(0, tail - context)
     old, new = old[start : len(old) - rest], new[start : len(new) - rest]
@@ -83,17 +84,6 @@ def diff(before: str, after: str, context: int = 3) -> list[Stretch]:
             lines += [f"+{line}" for line in new[c:d]]
         made.append(Stretch(group[0][1] + start + 1, group[0][3] + start + 1, tuple(lines)))
     return made
-
-
-def _alike(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
-    """Return how many lines two texts have in common at their beginning, and at their end."""
-    most = min(len(old), len(new))
-    head = tail = 0
-    while head < most and old[head] == new[head]:
-        head += 1
-    while tail < most - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
-    return head, tail
 
 
 def _groups(
