@@ -37,7 +37,11 @@ def lines_in_patch(result: msgspec.Raw) -> tuple[int, int] | None:
 
 
 def lines_changed(given: dict[str, Any]) -> tuple[int, int]:
-    """Return how many lines a call asks to put in and to take out."""
+    r"""Return how many lines a call asks to put in and to take out.
+
+    >>> lines_changed({"old_string": "a\nb\nc", "new_string": "a\nx\ny\nc"})
+    (2, 1)
+    """
     edits = given.get("edits")
     changes = cast("list[Any]", edits) if isinstance(edits, list) else [given]
     added = removed = 0
