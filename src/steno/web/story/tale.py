@@ -225,6 +225,12 @@ class Tale:
         costs = (self._cost(each.transcript, each.nodes, each.path) for each in thread.family())
         return sum(costs, Cost())
 
+    def cost_of_all(self) -> Cost:
+        """Return what all of it cost, with its sub-agents and what was abandoned."""
+        own = self._cost(self.transcript, self.nodes)
+        files = (each for each in self.session.all_agents if not each.inline)
+        return sum((self._cost(e.transcript, e.nodes, e.path) for e in files), own)
+
     def _cost(self, transcript: Transcript, nodes: Sequence[Node], path: str = "") -> Cost:
         if not nodes:
             return Cost()
