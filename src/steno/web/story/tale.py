@@ -148,7 +148,7 @@ class Tale:
     @cached_property
     def sides(self) -> tuple[Side, ...]:
         """What was abandoned, each at its place."""
-        if self.thread is not None:
+        if self.thread is not None or not self.session.branches:
             return ()
         owner: dict[int, tuple[int, int]] = {}
         for turn in self.turns:
