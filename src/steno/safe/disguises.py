@@ -199,8 +199,10 @@ def _split(data: bytes, at: int, _needle: bytes) -> Run | None:
     """Return a run of quoted pieces, one joined to the other."""
     while at and data[at - 1 : at] == b"\\":
         at -= 1
+    if not _LETTER.match(data, at - 1):
+        return None
     joint = _JOINT.match(data, at)
-    if joint is None or not _LETTER.match(data, joint.end()) or not _LETTER.match(data, at - 1):
+    if joint is None or not _LETTER.match(data, joint.end()):
         return None
     begin = _begin(_ANY_LETTER, data, at)
     end = at

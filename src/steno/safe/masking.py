@@ -38,7 +38,7 @@ IDS: Final = (*(family.id for family in FAMILIES), _HOME, _MAIL)
 """Whatever may be masked."""
 
 
-class Edit(msgspec.Struct, frozen=True, order=True):
+class Edit(msgspec.Struct, frozen=True, order=True, gc=False):
     """A stretch of a text that is replaced."""
 
     begin: int
@@ -191,25 +191,19 @@ class _Needles(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=1)
-def _plain_needles() -> dict[bytes, list[Family]]:
-    """Return every needle with the families that it may stand for."""
-    found: dict[bytes, list[Family]] = {}
-    for family in FAMILIES:
-        for needle in family.needles:
-            found.setdefault(needle, []).append(family)
-    return found
-
-
-@lru_cache(maxsize=1)
 def _needles() -> _Needles:
     from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 
-    families = _plain_needles()
+    families: dict[bytes, list[Family]] = {}
+    for family in FAMILIES:
+        for text in family.needles:
+            families.setdefault(text, []).append(family)
     covers = covers_of(dict.fromkeys(stem for family in FAMILIES for stem in family.stems))
     hidden: dict[bytes, list[Cover]] = {}
     for cover in covers:
         for text in cover.needles:
             hidden.setdefault(text, []).append(cover)
+    # Those of families first, which come in the order of what they are taken for.
     texts = list(dict.fromkeys((*families, *hidden, *HOME_NEEDLES, MAIL_NEEDLE)))
     made = [
         _Needle(
@@ -291,11 +285,9 @@ def _uncovered(data: bytes, cover: Cover, hits: list[tuple[int, bytes]]) -> Iter
 
 def _family_in(text: bytes) -> str:
     """Return the family of a secret that stands in a text, or nothing."""
-    for needle, families in _plain_needles().items():
-        at = text.find(needle)
-        while at >= 0:
-            for family in families:
-                if family.at(text, at) is not None:
-                    return family.id
-            at = text.find(needle, at + 1)
+    needles = _needles()
+    for number, at, _ in sorted(needles.find(text)):
+        for family in needles.all[number].families:
+            if family.at(text, at) is not None:
+                return family.id
     return ""
