@@ -114,6 +114,9 @@ def _in_base64(stem: bytes) -> list[tuple[bytes, int]]:
 
 
 def _base64(data: bytes, at: int, phase: int) -> Run | None:
+    head = data[max(0, at - phase) : at - phase + _HEAD]
+    if _LETTERS.fullmatch(head) and not _PRINTED.match(binascii.a2b_base64(head)):
+        return None
     begin = _begin(_BASE64_LETTER, data, at)
     group = at - phase
     group -= max(0, group - begin) // _GROUP * _GROUP
@@ -133,6 +136,9 @@ def _base64(data: bytes, at: int, phase: int) -> Run | None:
     return _fair(data, begin), whole.end() if whole else found.end(), text
 
 
+_HEAD: Final = 16
+"""Letters around a needle that say whether anybody wrote what they stand for."""
+_LETTERS: Final = re.compile(rb"[A-Za-z0-9+/]{16}")
 _PRINTED: Final = re.compile(rb"[^\x00-\x08\x0e-\x1f\x7f-\xff]{12}")
 """Of what was drawn by lot, hardly anything is."""
 _BASE64_LETTER: Final = re.compile(rb"[A-Za-z0-9+/_-]*")
