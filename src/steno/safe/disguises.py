@@ -7,7 +7,6 @@ colour of a terminal, a quote in the middle.
 """
 
 import binascii
-import html
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable
@@ -198,7 +197,9 @@ def _unescaped(run: bytes) -> bytes:
 
 
 def _unentitled(run: bytes) -> bytes:
-    return html.unescape(run.decode("latin-1")).encode("utf-8", "replace")
+    from html import unescape
+
+    return unescape(run.decode("latin-1")).encode("utf-8", "replace")
 
 
 def _split(data: bytes, at: int, _needle: bytes) -> Run | None:

@@ -7,6 +7,7 @@ a line of JSON, where a line end is `\n` and a quote `\"`, as well as of plain t
 
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -37,7 +38,7 @@ class Family(msgspec.Struct, frozen=True):
     says: str
     needles: tuple[bytes, ...]
     """Letters that stand at the beginning of every secret of it, or of the name before it."""
-    pattern: re.Pattern[bytes]
+    pattern: bytes
     """Fits from the needle on; its group `secret`, where it has one, is all that is masked."""
     fits: Callable[[bytes], bool] | None = None
     """What a secret has to be beside."""
@@ -48,14 +49,21 @@ class Family(msgspec.Struct, frozen=True):
 
     def at(self, data: bytes, place: int) -> tuple[int, int] | None:
         """Return where the secret is whose needle stands at a place, if it is one."""
-        found = self.pattern.match(data, place)
+        pattern = _compiled(self.pattern)
+        found = pattern.match(data, place)
         if found is None or (self.alone and not _begins(data, place)):
             return None
-        group = "secret" if "secret" in self.pattern.groupindex else 0
+        group = "secret" if "secret" in pattern.groupindex else 0
         if self.fits is not None and not self.fits(found[group]):
             return None
         more = _TAIL.match(data, found.end(group))
         return found.start(group), more.end() if more else found.end(group)
+
+
+@cache
+def _compiled(pattern: bytes) -> re.Pattern[bytes]:
+    """Return a pattern, ready: of most families no needle is ever found."""
+    return re.compile(pattern)
 
 
 def _begins(data: bytes, place: int) -> bool:
@@ -119,7 +127,7 @@ def _of(  # a row of the table below
         name,
         says,
         found,
-        re.compile(pattern),
+        pattern,
         fits,
         alone,
         tuple(stems.split()) or tuple(dict.fromkeys(each[:_STEM] for each in found)),
