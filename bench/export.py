@@ -3,7 +3,8 @@
     python bench/export.py [--mb 100] [--data FOLDER]
 
 Both write all sessions of a generated corpus, sub-agents included, into a folder of pages, one after
-the other in one run. Ours are masked, as they are by default; beside it stands what they cost as they are.
+the other in one run, each as often, and the cheapest counts. Ours are masked, as they are by default;
+beside it stands what they cost as they are, because the other program masks nothing.
 """
 
 import argparse
@@ -50,7 +51,10 @@ def measured(folder: Path, corpus: Path, *, with_peers: bool = True) -> list[Row
             return [row(what, None, LIMIT, cost)]
         try:
             peer = transcripts(folder)
-            theirs = peer.pages(scratch, corpus / ".claude", scratch / "theirs")
+            theirs = min(
+                (peer.pages(scratch, corpus / ".claude", scratch / "theirs") for _ in range(TIMES)),
+                key=lambda each: each.cpu,
+            )
         except (Unavailable, Failed) as problem:
             return [row(what, None, LIMIT, f"{cost}; no peer: {problem}")]
         against = f"{cost}, {peer.version} {theirs.cpu:.1f} s"
