@@ -2,9 +2,9 @@
 
     python bench/export.py [--mb 100] [--data FOLDER]
 
-Both write all sessions of a generated corpus, sub-agents included, into a folder of pages, one after
-the other in one run, each as often, and the cheapest counts. Ours are masked, as they are by default;
-beside it stands what they cost as they are, because the other program masks nothing.
+Both write all sessions of a generated corpus, sub-agents included, into a folder of pages, by turns and
+each as often; the cheapest counts. Ours are masked, as they are by default; beside it stands what they
+cost as they are, because the other program masks nothing.
 """
 
 import argparse
@@ -20,11 +20,11 @@ from table import Row, passed, row, show
 
 STENO = Path(sys.executable).with_name("steno")
 LIMIT = 0.25
-TIMES = 2
+ROUNDS = 3
 
 
 def ours(corpus: Path, scratch: Path, *options: str) -> Run:
-    """Write all sessions as pages; return the cheapest of a few runs."""
+    """Write all sessions as pages."""
     env = {
         "PATH": os.defpath,
         "HOME": str(scratch),
@@ -32,36 +32,38 @@ def ours(corpus: Path, scratch: Path, *options: str) -> Run:
         "STENO_HOME": str(scratch / "steno"),
     }
     out = scratch / "pages"
-    command = [str(STENO), "export", "--project", "/", "-o", f"{out}/", *options]
-    runs: list[Run] = []
-    for _ in range(TIMES):
-        shutil.rmtree(out, ignore_errors=True)
-        runs.append(run(command, env))
-    return min(runs, key=lambda each: each.cpu)
+    shutil.rmtree(out, ignore_errors=True)
+    return run([str(STENO), "export", "--project", "/", "-o", f"{out}/", *options], env)
 
 
 def measured(folder: Path, corpus: Path, *, with_peers: bool = True) -> list[Row]:
     """Return what exporting costs, against the peer where it is wanted."""
     what = "HTML of all sessions, CPU ÷ claude-code-transcripts"
+    masked: list[float] = []
+    bare: list[float] = []
+    theirs: list[float] = []
+    missing = version = ""
     with tempfile.TemporaryDirectory(prefix="steno-export-") as made:
         scratch = Path(made)
-        masked, bare = ours(corpus, scratch), ours(corpus, scratch, "--no-redact")
-        cost = f"{masked.cpu:.1f} s CPU masked, {bare.cpu:.1f} s as they are"
-        if not with_peers:
-            return [row(what, None, LIMIT, cost)]
-        try:
-            peer = transcripts(folder)
-            theirs = min(
-                (peer.pages(scratch, corpus / ".claude", scratch / "theirs") for _ in range(TIMES)),
-                key=lambda each: each.cpu,
-            )
-        except (Unavailable, Failed) as problem:
-            return [row(what, None, LIMIT, f"{cost}; no peer: {problem}")]
-        against = f"{cost}, {peer.version} {theirs.cpu:.1f} s"
-        return [
-            row(f"{what}, masked", masked.cpu / theirs.cpu, LIMIT, against),
-            row(f"{what}, as they are", bare.cpu / theirs.cpu, LIMIT, against),
-        ]
+        for _ in range(ROUNDS):
+            masked.append(ours(corpus, scratch).cpu)
+            bare.append(ours(corpus, scratch, "--no-redact").cpu)
+            if not with_peers or missing:
+                continue
+            try:
+                peer = transcripts(folder)
+                theirs.append(peer.pages(scratch, corpus / ".claude", scratch / "theirs").cpu)
+                version = peer.version
+            except (Unavailable, Failed) as problem:
+                missing = f"; no peer: {problem}"
+    cost = f"{min(masked):.1f} s CPU masked, {min(bare):.1f} s as they are"
+    if not theirs:
+        return [row(what, None, LIMIT, f"{cost}{missing}")]
+    against = f"{cost}, {version} {min(theirs):.1f} s"
+    return [
+        row(f"{what}, masked", min(masked) / min(theirs), LIMIT, against),
+        row(f"{what}, as they are", min(bare) / min(theirs), LIMIT, against),
+    ]
 
 
 def main() -> None:
