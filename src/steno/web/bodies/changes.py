@@ -6,9 +6,9 @@ In this order: the patch that the client recorded, the whole file before, the wo
 from typing import Final
 
 import msgspec
-from markupsafe import Markup
 
 from steno.format.loose import loose
+from steno.safe.html import Html
 from steno.web.bodies.about import About, Call
 from steno.web.bodies.parts import (
     Door,
@@ -45,7 +45,7 @@ class _Change(msgspec.Struct, frozen=True):
     language: str = ""
 
 
-def changes(call: Call) -> Markup:
+def changes(call: Call) -> Html:
     """Return what a call changed, or wanted to."""
     kept = call.fields
     asked = call.asked
@@ -54,7 +54,7 @@ def changes(call: Call) -> Markup:
     )
     change = _notebook(call, path) if call.tool == "NotebookEdit" else _found(call, path)
     if change is None:
-        return Markup("")
+        return Html("")
     tags = list(change.tags)
     if kept.get("userModified") is True:
         tags.append("edited by the user")
@@ -67,7 +67,7 @@ def changes(call: Call) -> Markup:
     return joined(made, result(call)) if bad else made
 
 
-def _drawn(call: Call, change: _Change) -> Markup:
+def _drawn(call: Call, change: _Change) -> Html:
     about = call.about
     doors = raw_doors(about, *(node.offset for node in call.nodes))
     language = change.language or language_of(change.path)

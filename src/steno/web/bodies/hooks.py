@@ -2,12 +2,10 @@
 
 from typing import Any, Final
 
-from markupsafe import Markup
-
 from steno.format.loose import loose
 from steno.format.records import Record
 from steno.report import words as say
-from steno.safe.html import trusted
+from steno.safe.html import Html
 from steno.session.story.steps import Step
 from steno.web.bodies.about import About
 from steno.web.bodies.notes import user_note
@@ -59,9 +57,9 @@ _OUTCOMES: Final = {
 _BAD: Final = frozenset(("hook_blocking_error", "hook_non_blocking_error"))
 
 
-def hook(step: Step, about: About) -> Markup:
+def hook(step: Step, about: About) -> Html:
     """Return a hook's run, and the summary that may follow it."""
-    made: list[Markup] = []
+    made: list[Html] = []
     for node in (step.call, step.result):
         if node is None or (node is step.call and node is step.result and made):
             continue
@@ -75,7 +73,7 @@ def hook(step: Step, about: About) -> Markup:
     return joined(*made)
 
 
-def _run(record: Record, about: About) -> Markup:
+def _run(record: Record, about: About) -> Html:
     envelope = record.envelope
     raw = envelope.attachment or envelope.data
     data = as_fields(loose(raw)) if raw else {}
@@ -87,17 +85,17 @@ def _run(record: Record, about: About) -> Markup:
     blocking = first_text(block, "blockingError") or as_text(data.get("blockingError"))
     made = [_decision(out)] if out else []
     shown = Window("")
-    pieces: list[Markup] = []
+    pieces: list[Html] = []
     if command or out.strip():
         body, shown, _ = printed(out, about, command=command, offset=record.offset)
         pieces.append(body)
     for words, text in (("stderr", as_text(data.get("stderr"))), ("blocked", blocking)):
         if text.strip():
             said = printed(text, about, offset=record.offset)[0]
-            pieces.append(trusted(f'<div class="err"><h4>{words}</h4>{said}</div>'))
+            pieces.append(Html(f'<div class="err"><h4>{words}</h4>{said}</div>'))
     if told.strip() and told.strip() != out.strip():
         said = printed(told, about, offset=record.offset)[0]
-        pieces.append(trusted(f'<div class="told"><h4>told the model</h4>{said}</div>'))
+        pieces.append(Html(f'<div class="told"><h4>told the model</h4>{said}</div>'))
     made.insert(
         0,
         box(
@@ -129,11 +127,11 @@ def _told(content: Any) -> str:
     return "\n".join(map(as_text, as_items(content)))
 
 
-def _decision(out: str) -> Markup:
+def _decision(out: str) -> Html:
     """Return what a hook decided, where it printed that as JSON."""
     text = out.strip()
     if not text.startswith("{"):
-        return Markup("")
+        return Html("")
     value = as_fields(loose(text.encode("utf-8", "replace")))
     own = as_fields(value.get("hookSpecificOutput"))
     decision = first_text(own, "permissionDecision") or first_text(value, "decision")
@@ -150,7 +148,7 @@ def _decision(out: str) -> Markup:
     )
 
 
-def _summary(record: Record, about: About) -> Markup:
+def _summary(record: Record, about: About) -> Html:
     """Return the summary of the hooks that ran when the turn ended."""
     fields = record.fields
     infos = [as_fields(info) for info in as_items(fields.get("hookInfos"))]
@@ -158,7 +156,7 @@ def _summary(record: Record, about: About) -> Markup:
         (clipped(as_text(info.get("command"))), _took(info.get("durationMs")))
         for info in infos[:100]
     ]
-    shown = table(("Command", "Time"), rows, numbers=(1,)) if rows else Markup("")
+    shown = table(("Command", "Time"), rows, numbers=(1,)) if rows else Html("")
     count = as_number(fields.get("hookCount"))
     made = [
         box(

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
-from markupsafe import Markup
 
 from steno.format.records import Record
 from steno.report import words as say
+from steno.safe.html import Html
 from steno.session.resume.images import MEDIA_TYPES, read_header
 from steno.web.bodies.about import About
 from steno.web.bodies.values import as_fields, as_items
@@ -137,15 +137,15 @@ def thumbnails(record: Record, address: Callable[[int], str]) -> tuple[Shown, ..
     return tuple(_shown(each, address, _THUMBNAIL) for each in pictures_in(record)[:_SHOWN])
 
 
-def gallery(record: Record, about: About) -> Markup:
+def gallery(record: Record, about: About) -> Html:
     """Return the pictures of a record, or nothing."""
     found = pictures_in(record)
     address = partial(about.picture, record.offset)
     shown = [_shown(picture, address, (_WIDE, _HIGH)) for picture in found[:_SHOWN]]
     if not shown:
-        return Markup("")
+        return Html("")
     more = len(found) - len(shown)
-    return Markup(part("body-pictures.html.j2", pictures=shown, more=more))
+    return Html(part("body-pictures.html.j2", pictures=shown, more=more))
 
 
 def _shown(picture: Picture, address: Callable[[int], str], room: tuple[int, int]) -> Shown:

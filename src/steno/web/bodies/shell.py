@@ -3,10 +3,8 @@
 import re
 from typing import Final
 
-from markupsafe import Markup
-
 from steno.report import words as say
-from steno.safe.html import escaped, trusted
+from steno.safe.html import Html, escaped
 from steno.web.bodies.about import Call
 from steno.web.bodies.parts import Fact, box, joined, printed, raw_doors
 from steno.web.bodies.plain import pictures
@@ -23,7 +21,7 @@ _END: Final = "</persisted-output>"
 _PICTURE: Final = "data:image/"
 
 
-def bash(call: Call) -> Markup:
+def bash(call: Call) -> Html:
     """Return a command and what it printed."""
     kept = call.fields
     out, err = as_text(kept.get("stdout")), as_text(kept.get("stderr"))
@@ -45,7 +43,7 @@ def bash(call: Call) -> Markup:
     if err.strip():
         errors, rest, more = printed(err, call.about, offset=offset, tail=True)
         cut = f'<p class="dim small">{escaped(rest.said)}</p>' if rest.said else ""
-        made.append(trusted(f'<div class="err"><h4>stderr</h4>{errors}{cut}</div>'))
+        made.append(Html(f'<div class="err"><h4>stderr</h4>{errors}{cut}</div>'))
         over += more
     if hidden or call.has_pictures:
         made.append(pictures(call))
@@ -114,21 +112,21 @@ def _footing(kept: Fields, saved: str, over: int, said: str) -> tuple[Fact, ...]
     )
 
 
-def task_output(call: Call) -> Markup:
+def task_output(call: Call) -> Html:
     """Return what a command in the background, or another task, printed meanwhile."""
     node = call.step.result
     kept = call.fields
     task = as_fields(kept.get("task")) or kept
     out = first_text(task, "stdout", "output", "result") or ("" if kept else call.text)
     if node is None or (not task and not out):
-        return Markup("")
+        return Html("")
     command = first_text(task, "command", "description")
     body, shown, over = printed(out, call.about, command=command, offset=node.offset)
     made = [body]
     err = first_text(task, "stderr", "error")
     if err:
         errors = printed(err, call.about, offset=node.offset)[0]
-        made.append(trusted(f'<div class="err"><h4>stderr</h4>{errors}</div>'))
+        made.append(Html(f'<div class="err"><h4>stderr</h4>{errors}</div>'))
     code = as_number(task.get("exitCode"))
     foot = (
         Fact("", first_text(task, "status") or first_text(kept, "retrieval_status", "message")),

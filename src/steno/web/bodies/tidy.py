@@ -7,7 +7,7 @@ from markupsafe import Markup, escape
 
 from steno.format.encode import encode
 from steno.report import words as say
-from steno.safe.html import words
+from steno.safe.html import Html, words
 from steno.web.bodies.values import as_fields, as_items
 
 __all__ = ["tidy"]
@@ -31,11 +31,10 @@ _FULL: Final = 10
 """How many times as much is shown where everything is wanted."""
 
 
-def tidy(value: Any, *, full: bool = False) -> Markup:
+def tidy(value: Any, *, full: bool = False) -> Html:
     """Return a value as people read it."""
-    return Markup('<div class="tidy" tabindex="0" role="region" aria-label="JSON">{}</div>').format(
-        _Writer(_FULL if full else 1).value(Markup(""), value, Markup(""), 0)
-    )
+    shown = _Writer(_FULL if full else 1).value(Markup(""), value, Markup(""), 0)
+    return Html(f'<div class="tidy" tabindex="0" role="region" aria-label="JSON">{shown}</div>')
 
 
 class _Writer:

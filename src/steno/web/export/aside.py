@@ -7,9 +7,7 @@ meanwhile, around a character that no text of a session has on a page.
 
 from typing import Final
 
-from markupsafe import Markup
-
-from steno.safe.html import trusted
+from steno.safe.html import Html
 
 __all__ = ["Aside"]
 
@@ -23,12 +21,12 @@ class Aside:
         self._pieces: list[bytes] = []
         self._length = 0
 
-    def lay(self, html: Markup) -> Markup:
+    def lay(self, html: Html) -> Html:
         """Lay a piece aside, and return what stands for it."""
         piece = self.whole(html)
         self._pieces.append(piece)
         self._length += len(piece)
-        return trusted(f"{_MARK}{len(self._pieces) - 1}{_MARK}")
+        return Html(f"{_MARK}{len(self._pieces) - 1}{_MARK}")
 
     def taken(self) -> int:
         """Return how many bytes came in since this was asked last."""

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
-from steno.safe.html import escaped_text, trusted
+from steno.safe.html import Html, escaped_text, trusted
 from steno.web.render.changed import Marker
 from steno.web.render.code import lines_of, plain_class
 
@@ -27,9 +27,7 @@ _OPEN: Final = "\0"
 _REMARK: Final = "\\ No newline at the end of the file"
 _LONG_LINE: Final = 2_000
 """Letters; of a longer line the beginning is shown."""
-_BEGIN: Final = (
-    '<div class="diff{}" tabindex="0" role="region" aria-label="changes"><table><tbody>\n'
-)
+_BEGIN: Final = ' tabindex="0" role="region" aria-label="changes"><table><tbody>\n'
 _NEXT: Final = '</td><td class="no">'
 _SIGN: Final = '</td><td class="sg"> </td><td>'
 _SAME: Final = '<tr class=""><td class="no">'
@@ -261,7 +259,7 @@ def _beside(removed: Sequence[Row], added: Sequence[Row]) -> Iterator[Pair]:
 
 def diff_table(
     hunks: Sequence[Hunk], language: str = "", *, side: bool = False, most: int = _MOST
-) -> Markup:
+) -> Html:
     """Return a diff as a table, or as two beside each other."""
     from steno.web.paint import part
 
@@ -269,10 +267,11 @@ def diff_table(
     rest = max(0, whole - most)
     if side:
         pairs = list(pairs_of(list(rows_of(shown, language))))
-        return Markup(part("diff-side.html.j2", pairs=pairs, cut=rest))
+        return Html(part("diff-side.html.j2", pairs=pairs, cut=rest))
     rows = "".join(_table_rows(shown, language))
     more = _GAP.format(f"{rest:,} more lines, see the raw record") if rest else ""
-    return trusted(f"{_BEGIN.format(plain_class(language))}{rows}{more}</tbody></table></div>")
+    begin = f'<div class="diff{plain_class(language)}"{_BEGIN}'
+    return Html(f"{begin}{rows}{more}</tbody></table></div>")
 
 
 def _table_rows(hunks: Sequence[Hunk], language: str) -> Iterator[str]:
