@@ -65,6 +65,7 @@ _TOOLS: Final[dict[str, Callable[[Call], Html]]] = {
     "Write": changes,
 }
 _MCP: Final = "mcp__"
+_NOT_DONE: Final = ("denied", "interrupted")
 _NOTHING: Final = Html("")
 
 
@@ -84,8 +85,11 @@ def _tool(step: "Step", about: About) -> Html:
     made = maker(call) if maker is not None else _NOTHING
     if not made or made.isspace():
         made = plain_tool(call)
-    why, who = refusal(call), permission(call)
-    return joined(why, made, who) if why or who else made
+    if step.state in _NOT_DONE:
+        made = joined(refusal(call), made)
+    if call.record is not None and call.record.envelope.permission_decision:
+        made = joined(made, permission(call, call.record))
+    return made
 
 
 def _note(step: "Step", about: About) -> Html:

@@ -9,7 +9,17 @@ from steno.session.story.prompts import inside
 from steno.session.story.steps import Step
 from steno.web.bodies.about import About, Call, call_of
 from steno.web.bodies.notes import words_of_record
-from steno.web.bodies.parts import Door, Fact, door_row, facts, joined, note, prose, raw_doors
+from steno.web.bodies.parts import (
+    Door,
+    Fact,
+    call_doors,
+    door_row,
+    facts,
+    joined,
+    note,
+    prose,
+    raw_doors,
+)
 from steno.web.bodies.plain import result
 from steno.web.bodies.values import as_fields, as_number, as_text, first_text
 from steno.web.paint import duration
@@ -34,7 +44,7 @@ def brief_of(step: Step, about: About) -> Html:
     brief = first_text(call.asked, "prompt") or first_text(call.fields, "prompt")
     if not brief and step.agent is not None:
         brief = step.agent.prompt
-    told = prose(brief, about, kind="think", offset=_offset(call)) if brief else Html("")
+    told = prose(brief, about, kind="think", offset=call.offset) if brief else Html("")
     asked = facts(
         Fact(
             "kind", first_text(call.asked, "subagent_type") or first_text(call.fields, "agentType")
@@ -63,14 +73,10 @@ def report_of(step: Step, about: About) -> Html:
         made.append(result(call))
     elif words:
         made.append(Html('<h4 class="part">Report</h4>'))
-        made.append(prose(words, about, offset=_offset(call)))
+        made.append(prose(words, about, offset=call.offset))
     elif step.result is None:
         made.append(note("There is no report.", icon="clock"))
     return joined(*made, _doors(step, about, call))
-
-
-def _offset(call: Call) -> int | None:
-    return call.nodes[-1].offset if call.nodes else None
 
 
 def _background(call: Call) -> bool:
@@ -106,7 +112,7 @@ def _report(call: Call) -> str:
 
 
 def _doors(step: Step, about: About, call: Call) -> Html:
-    doors = list(raw_doors(about, *(node.offset for node in call.nodes)))
+    doors = list(call_doors(call))
     thread = step.agent
     if thread is not None and thread.agent_id and not thread.inline:
         doors.insert(0, Door("Its own page", about.links.agent(about.key, thread.agent_id)))

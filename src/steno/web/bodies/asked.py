@@ -6,7 +6,7 @@ import msgspec
 
 from steno.safe.html import Html
 from steno.web.bodies.about import Call
-from steno.web.bodies.parts import Fact, box, clipped, facts, joined, note, prose, raw_doors
+from steno.web.bodies.parts import Fact, box, call_doors, clipped, facts, joined, note, prose
 from steno.web.bodies.plain import arguments, result
 from steno.web.bodies.values import as_fields, as_items, as_text, first_text
 from steno.web.paint import part
@@ -40,7 +40,7 @@ def questions(call: Call) -> Html:
     if not found:
         return Html("")
     body = Html(part("body-questions.html.j2", questions=found))
-    doors = raw_doors(call.about, *(node.offset for node in call.nodes))
+    doors = call_doors(call)
     made = box(body, doors=doors, plain="Asked")
     return made if answers else joined(made, result(call))
 
@@ -71,15 +71,14 @@ def plan(call: Call) -> Html:
     kept = call.fields
     text = first_text(kept, "plan") or first_text(call.asked, "plan")
     where = first_text(kept, "filePath") or first_text(call.asked, "planFilePath")
-    doors = raw_doors(call.about, *(node.offset for node in call.nodes))
+    doors = call_doors(call)
     if not text and not where:
         said = first_text(kept, "message") or call.text
         return (
             box(note(said), plain=call.tool, doors=doors) if said and not call.failed else Html("")
         )
     taken = {"ok": "taken", "denied": "not taken", "failed": "not taken"}.get(call.step.state, "")
-    offset = call.nodes[-1].offset if call.nodes else None
-    made = prose(text, call.about, offset=offset) if text else Html("")
+    made = prose(text, call.about, offset=call.offset) if text else Html("")
     tags = (taken,) if taken else ()
     shown = box(made, plain="Plan", title=where, tags=tags, doors=doors, kind="page-of")
     return joined(shown, result(call)) if call.failed else shown
@@ -98,7 +97,7 @@ def skill(call: Call) -> Html:
         Fact("may use", tools),
         Fact("said", "" if call.failed else call.text[:600]),
     )
-    doors = raw_doors(call.about, *(node.offset for node in call.nodes))
+    doors = call_doors(call)
     made = box(body, plain=call.tool, doors=doors)
     return joined(made, result(call)) if call.failed else made
 
@@ -107,12 +106,12 @@ def message(call: Call) -> Html:
     """Return what one agent said to another."""
     said: Any = call.asked.get("message", call.asked.get("content"))
     text = said if isinstance(said, str) else ""
-    if not text:
+    if not text or call.step.call is None:
         return Html("")
     to = first_text(call.asked, "to", "recipient")
     body = joined(
         facts(Fact("to", to), Fact("about", first_text(call.asked, "summary"))),
-        prose(text, call.about, offset=call.nodes[0].offset if call.nodes else None),
+        prose(text, call.about, offset=call.step.call.offset),
     )
     return joined(body, result(call))
 
@@ -130,7 +129,9 @@ def _given(call: Call) -> Html:
     if isinstance(kept, list) and not _are_blocks(cast("list[Any]", kept)) and not call.text:
         return result(call)
     return (
-        result(msgspec.structs.replace(call, kept=None)) if isinstance(kept, list) else result(call)
+        result(msgspec.structs.replace(call, kept=None, fields={}))
+        if isinstance(kept, list)
+        else result(call)
     )
 
 

@@ -15,9 +15,9 @@ from steno.web.bodies.parts import (
     Fact,
     Window,
     box,
+    call_doors,
     coloured,
     joined,
-    raw_doors,
     window,
 )
 from steno.web.bodies.plain import result
@@ -69,11 +69,11 @@ def changes(call: Call) -> Html:
 
 def _drawn(call: Call, change: _Change) -> Html:
     about = call.about
-    doors = raw_doors(about, *(node.offset for node in call.nodes))
+    doors = call_doors(call)
     language = change.language or language_of(change.path)
     if change.whole is not None:
         text = change.whole
-        offset = call.nodes[-1].offset if call.nodes else None
+        offset = call.offset
         shown = window(text, about, offset=offset)
         lines = text.removesuffix("\n").count("\n") + 1 if text else 0
         body = coloured(shown, language, 1)

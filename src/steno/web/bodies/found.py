@@ -14,6 +14,7 @@ from steno.web.bodies.parts import (
     Door,
     Fact,
     box,
+    call_doors,
     clipped,
     facts,
     joined,
@@ -21,7 +22,6 @@ from steno.web.bodies.parts import (
     paths,
     printed,
     prose,
-    raw_doors,
     web_address,
     window,
 )
@@ -87,7 +87,7 @@ def grepped(call: Call) -> Html:
         body = _hits_html(hits)
     limit = as_number(kept.get("appliedLimit"))
     foot = (Fact("", f"cut by the tool at {limit:,}" if limit else ""),)
-    doors = raw_doors(call.about, *(node.offset for node in call.nodes))
+    doors = call_doors(call)
     return box(body, title=_pattern(call), plain=_asked(call), doors=doors, foot=foot, shown=shown)
 
 
@@ -140,7 +140,7 @@ def _asked(call: Call) -> str:
 def _names(call: Call, names: list[str], said: str, foot: str = "", noun: str = "file") -> Html:
     offset = call.step.result.offset if call.step.result is not None else None
     body, shown = paths(names, call.about, offset=offset)
-    doors = raw_doors(call.about, *(node.offset for node in call.nodes))
+    doors = call_doors(call)
     end = say.count(len(names), noun)
     return box(
         body,
@@ -154,7 +154,7 @@ def _names(call: Call, names: list[str], said: str, foot: str = "", noun: str = 
 
 
 def _nothing(call: Call) -> Html:
-    doors = raw_doors(call.about, *(node.offset for node in call.nodes))
+    doors = call_doors(call)
     said = note(call.text.strip()[:_SAID] or "Nothing was found.", icon="search")
     return box(said, title=_pattern(call), plain=_asked(call), doors=doors)
 
@@ -182,7 +182,7 @@ def listed(call: Call) -> Html:
     if call.failed or call.step.result is None or not call.text.strip():
         return Html("")
     body, shown, _ = printed(call.text, call.about, offset=call.step.result.offset)
-    doors = raw_doors(call.about, *(node.offset for node in call.nodes))
+    doors = call_doors(call)
     return box(body, title=as_text(call.asked.get("path")), doors=doors, shown=shown)
 
 
@@ -217,7 +217,7 @@ def fetched(call: Call) -> Html:
         facts(Fact("asked", as_text(call.asked.get("prompt")))),
         prose(text, call.about, offset=call.step.result.offset),
     )
-    doors = raw_doors(call.about, *(node.offset for node in call.nodes))
+    doors = call_doors(call)
     leads = web_address(address)
     out = (Door("Open", leads),) if leads else ()
     return box(body, title=address, doors=(*out, *doors), foot=foot, kind="page-of")
@@ -244,7 +244,7 @@ def searched(call: Call) -> Html:
         joined(*made),
         title=query,
         end=say.count(count, "result"),
-        doors=raw_doors(call.about, *(node.offset for node in call.nodes)),
+        doors=call_doors(call),
         foot=_domains(call),
     )
 

@@ -6,6 +6,7 @@ from steno.format.loose import loose
 from steno.format.records import Record
 from steno.report import words as say
 from steno.safe.html import Html
+from steno.session.nodes import Node
 from steno.session.story.steps import Step
 from steno.web.bodies.about import About
 from steno.web.bodies.notes import user_note
@@ -59,18 +60,18 @@ _BAD: Final = frozenset(("hook_blocking_error", "hook_non_blocking_error"))
 
 def hook(step: Step, about: About) -> Html:
     """Return a hook's run, and the summary that may follow it."""
-    made: list[Html] = []
-    for node in (step.call, step.result):
-        if node is None or (node is step.call and node is step.result and made):
-            continue
-        record = about.transcript.record(node)
-        if record.type == "system":
-            made.append(_summary(record, about))
-        elif record.role == "user":
-            made.append(user_note(record, about))
-        else:
-            made.append(_run(record, about))
-    return joined(*made)
+    first, last = step.call, step.result
+    made = _told_of(first, about) if first is not None else Html("")
+    if last is None or last is first:
+        return made
+    return joined(made, _told_of(last, about))
+
+
+def _told_of(node: Node, about: About) -> Html:
+    record = about.transcript.record(node)
+    if record.type == "system":
+        return _summary(record, about)
+    return user_note(record, about) if record.role == "user" else _run(record, about)
 
 
 def _run(record: Record, about: About) -> Html:
@@ -83,39 +84,36 @@ def _run(record: Record, about: About) -> Html:
     out = as_text(data.get("stdout"))
     told = _told(data.get("content"))
     blocking = first_text(block, "blockingError") or as_text(data.get("blockingError"))
-    made = [_decision(out)] if out else []
     shown = Window("")
-    pieces: list[Html] = []
+    inside = ""
     if command or out.strip():
-        body, shown, _ = printed(out, about, command=command, offset=record.offset)
-        pieces.append(body)
+        inside, shown, _ = printed(out, about, command=command, offset=record.offset)
     for words, text in (("stderr", as_text(data.get("stderr"))), ("blocked", blocking)):
         if text.strip():
             said = printed(text, about, offset=record.offset)[0]
-            pieces.append(Html(f'<div class="err"><h4>{words}</h4>{said}</div>'))
-    if told.strip() and told.strip() != out.strip():
+            inside += f'<div class="err"><h4>{words}</h4>{said}</div>'
+    if told and told.strip() not in ("", out.strip()):
         said = printed(told, about, offset=record.offset)[0]
-        pieces.append(Html(f'<div class="told"><h4>told the model</h4>{said}</div>'))
-    made.insert(
-        0,
-        box(
-            joined(*pieces),
-            plain=first_text(data, "hookName", "hookEvent") or "Hook",
-            end=as_text(data.get("hookEvent")),
-            doors=raw_doors(about, record.offset),
-            foot=_foot(data, kind),
-            shown=shown,
-        ),
+        inside += f'<div class="told"><h4>told the model</h4>{said}</div>'
+    made = box(
+        Html(inside),
+        plain=first_text(data, "hookName", "hookEvent") or "Hook",
+        end=as_text(data.get("hookEvent")),
+        doors=raw_doors(about, record.offset),
+        foot=_foot(data, kind),
+        shown=shown,
     )
+    rest = Html("")
     if not data.keys() <= _KNOWN:
-        made.append(described(data, about, offset=record.offset, leave=_KNOWN))
-    return joined(*made)
+        rest = described(data, about, offset=record.offset, leave=_KNOWN)
+    return joined(made, _decision(out), rest)
 
 
 def _foot(data: Fields, kind: str) -> tuple[Fact, ...]:
     code, took = as_number(data.get("exitCode")), as_number(data.get("durationMs"))
+    ended = _OUTCOMES.get(kind) or kind.replace("_", " ")
     return (
-        Fact("", _OUTCOMES.get(kind, kind.replace("_", " ")), "bad" if kind in _BAD else ""),
+        Fact("", ended, "bad" if kind in _BAD else ""),
         Fact("exit", "" if code is None else str(code), "bad" if code else ""),
         Fact("", duration(took / _THOUSAND) if took is not None else ""),
     )
@@ -129,10 +127,9 @@ def _told(content: Any) -> str:
 
 def _decision(out: str) -> Html:
     """Return what a hook decided, where it printed that as JSON."""
-    text = out.strip()
-    if not text.startswith("{"):
+    if not out.lstrip().startswith("{"):
         return Html("")
-    value = as_fields(loose(text.encode("utf-8", "replace")))
+    value = as_fields(loose(out.strip().encode("utf-8", "replace")))
     own = as_fields(value.get("hookSpecificOutput"))
     decision = first_text(own, "permissionDecision") or first_text(value, "decision")
     stopped = "stop" if value.get("continue") is False else ""

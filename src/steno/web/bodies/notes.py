@@ -49,6 +49,7 @@ __all__ = [
     "words_of_record",
 ]
 
+_THOUGHTS: Final = (Thinking, RedactedThinking)
 _PRINTED: Final = (
     "local-command-stdout",
     "local-command-stderr",
@@ -103,7 +104,7 @@ def thought(step: Step, about: About) -> Html:
     if step.call is None:
         return Html("")
     record = about.transcript.record(step.call)
-    blocks = [each for each in record.blocks if isinstance(each, Thinking | RedactedThinking)]
+    blocks = [each for each in record.blocks if isinstance(each, _THOUGHTS)]
     several = len(blocks) > 1
     same = [each for each in blocks if _first_line(each) == step.subject] if several else blocks
     made: list[Html] = []
@@ -133,12 +134,12 @@ def said(step: Step, about: About) -> Html:
     texts = [block.text for block in record.blocks if isinstance(block, Text)]
     several = len(texts) > 1
     same = [text for text in texts if one_line(text) == step.subject] if several else texts
-    text = next(iter(same), "\n\n".join(texts))
-    return joined(prose(text, about, offset=record.offset), _door(about, record))
+    text = same[0] if same else "\n\n".join(texts)
+    return Html(prose(text, about, offset=record.offset) + _door(about, record))
 
 
 def _door(about: About, record: Record) -> Html:
-    return door_row(*raw_doors(about, record.offset))
+    return door_row(*raw_doors(about, record.offset)) if about.links.live else Html("")
 
 
 # People

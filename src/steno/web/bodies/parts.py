@@ -9,7 +9,7 @@ import msgspec
 
 from steno.report import words as say
 from steno.safe.html import Html, escaped
-from steno.web.bodies.about import About
+from steno.web.bodies.about import About, Call
 from steno.web.paint import part
 from steno.web.render.ansi import screen
 from steno.web.render.code import code_block
@@ -21,6 +21,7 @@ __all__ = [
     "Fact",
     "Window",
     "box",
+    "call_doors",
     "clipped",
     "coloured",
     "door_row",
@@ -192,8 +193,7 @@ def prose(text: str, about: About, *, kind: str = "said", offset: int | None = N
     shown = window(text.strip(), about, offset=offset, lines=_FULL_LINES)
     more = ""
     if shown.said:
-        doors = _links([door for door in shown.doors if door.address])
-        more = f'<p class="dim small">{escaped(shown.said)} {doors}</p>'
+        more = f'<p class="dim small">{escaped(shown.said)} {_links(shown.doors)}</p>'
     classes = "think" if kind == "think" else "said prose"
     return Html(f'<div class="{classes}">{marked(shown.text)}\n{more}</div>\n')
 
@@ -207,6 +207,10 @@ def clipped(text: str, most: int = _SAID) -> str:
     if len(text) <= most:
         return text
     return f"{text[:most]}… ({len(text):,} letters)"
+
+
+def _brief(text: str) -> str:
+    return escaped(text if len(text) <= _SAID else clipped(text))
 
 
 # Boxes
@@ -233,35 +237,34 @@ class Frame(TypedDict, total=False):
 def box(body: Html, **frame: Unpack[Frame]) -> Html:
     """Return something in a frame: what it is above, what is to be known of it below."""
     shown = frame.get("shown", _WHOLE)
-    kind = frame.get("kind", "")
-    doors = [door for door in frame.get("doors", ()) if door.address]
+    classes = f"box {frame['kind']}" if "kind" in frame else "box"
+    doors = _links(frame.get("doors", ()))
     head = _head(frame, doors)
-    more = [door for door in shown.doors if door.address]
-    foot = _foot(frame.get("foot", ()), shown.said, more if head else [*more, *doors])
-    classes = f"box {kind}" if kind else "box"
+    foot = _foot(frame.get("foot", ()), shown, "" if head else doors)
     return Html(f'<div class="{classes}">{head}{body}\n{foot}</div>\n')
 
 
 # A box by a template took longer than what is in it, and there is one in nearly every step.
 
 
-def _head(frame: Frame, doors: Sequence[Door]) -> str:
+def _head(frame: Frame, doors: str) -> str:
     made = ""
     if title := frame.get("title"):
-        shown = escaped(clipped(title))
+        shown = _brief(title)
         made = f'<code title="{shown}">{shown}</code>'
     if plain := frame.get("plain"):
-        made += f'<span class="about">{escaped(clipped(plain))}</span>'
+        made += f'<span class="about">{_brief(plain)}</span>'
     if sizes := frame.get("sizes"):
         made += _sizes(*sizes)
     for tag in frame.get("tags", ()):
-        made += f'<span class="tag">{escaped(clipped(tag))}</span>'
+        made += f'<span class="tag">{_brief(tag)}</span>'
     end = frame.get("end")
     if not made and not end:
         return ""
-    if end or doors:
-        said = f"<span>{escaped(clipped(end))}</span>" if end else ""
-        made += f'<span class="end">{said}{_links(doors)}</span>'
+    if end:
+        made += f'<span class="end"><span>{_brief(end)}</span>{doors}</span>'
+    elif doors:
+        made += f'<span class="end">{doors}</span>'
     return f'<header class="filehead">{made}</header>\n'
 
 
@@ -274,25 +277,31 @@ def _sizes(added: int, removed: int) -> str:
 
 
 def _links(doors: Sequence[Door]) -> str:
+    """Return links; doors that lead nowhere are left out."""
     if not doors:
         return ""
     return "".join(
-        f'<a class="link" href="{escaped(door.address)}"{" data-stays" if door.stays else ""}>'
-        f"{escaped(door.words)}</a>"
-        for door in doors
+        [
+            f'<a class="link" href="{escaped(door.address)}"{" data-stays" if door.stays else ""}>'
+            f"{escaped(door.words)}</a>"
+            for door in doors
+            if door.address
+        ]
     )
 
 
-def _foot(found: Sequence[Fact], said: str, doors: Sequence[Door]) -> str:
+def _foot(found: Sequence[Fact], shown: Window, doors: str) -> str:
     made = ""
     for fact in found:
         if fact.value:
-            name = f"{escaped(clipped(fact.name))} " if fact.name else ""
-            made += f"<span{_mood(fact)}>{name}{escaped(clipped(fact.value))}</span>"
-    if said:
-        made += f"<span>{escaped(said)}</span>"
+            name = f"{_brief(fact.name)} " if fact.name else ""
+            made += f"<span{_mood(fact)}>{name}{_brief(fact.value)}</span>"
+    if shown is not _WHOLE:
+        doors = _links(shown.doors) + doors
+        if shown.said:
+            made += f"<span>{escaped(shown.said)}</span>"
     if doors:
-        made += f'<span class="end">{_links(doors)}</span>'
+        made += f'<span class="end">{doors}</span>'
     return f"<footer>{made}</footer>\n" if made else ""
 
 
@@ -304,8 +313,7 @@ def facts(*found: Fact) -> Html:
     """Return names and values, those without a value left out."""
     rows = "".join(
         [
-            f"<div><dt>{escaped(clipped(each.name))}</dt>"
-            f"<dd{_mood(each)}>{escaped(clipped(each.value))}</dd></div>"
+            f"<div><dt>{_brief(each.name)}</dt><dd{_mood(each)}>{_brief(each.value)}</dd></div>"
             for each in found
             if each.value
         ]
@@ -315,7 +323,7 @@ def facts(*found: Fact) -> Html:
 
 def note(text: str, mood: str = "", icon: str = "say") -> Html:
     """Return a remark."""
-    said = escaped(clipped(text))
+    said = _brief(text)
     classes = f"note {mood}" if mood else "note"
     return Html(f'<div class="{classes}">{icon_of(icon)}<div>{said}</div></div>\n')
 
@@ -351,9 +359,17 @@ def raw_doors(about: About, *offsets: int | None) -> tuple[Door, ...]:
     return tuple(Door(name, about.raw(at)) for name, at in zip(names, found, strict=False))
 
 
+def call_doors(call: Call) -> tuple[Door, ...]:
+    """Return the doors to the records of a call and of its result."""
+    if not call.about.links.live:
+        return ()
+    step = call.step
+    return raw_doors(call.about, *(each.offset for each in (step.call, step.result) if each))
+
+
 def door_row(*doors: Door) -> Html:
     """Return doors in a row; those that lead nowhere are left out."""
-    links = " ".join(_links([door]) for door in doors if door.address)
+    links = " ".join([_links([door]) for door in doors if door.address])
     return Html(f'<p class="doors">{links}</p>' if links else "")
 
 

@@ -2,7 +2,7 @@
 
 import binascii
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import msgspec
@@ -56,18 +56,20 @@ class Picture(msgspec.Struct, frozen=True):
         return len(self.data) * 3 // 4
 
 
+@lru_cache(maxsize=1)
 def pictures_in(record: Record) -> list[Picture]:
     """Return the pictures of a record, each once."""
+    # Asked for twice of the same record where a page holds its pictures: to place, and to draw them.
     if not any(hint in record.line for hint in _HINTS):
         return []
-    seen: set[str] = set()
+    seen: list[str] = []
     found: list[Picture] = []
     for number, (data, declared) in enumerate(_walk(record.fields, 0)):
         if number >= _MOST:
             break
         if data in seen:
             continue
-        seen.add(data)
+        seen.append(data)
         header = read_header(data)
         if header is not None and header.media_type in MEDIA_TYPES:
             found.append(

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from steno.format.blocks import Document, Image, Text, ToolReference
 from steno.format.loose import loose
+from steno.format.records import Record
 from steno.report import words as say
 from steno.safe.html import Html
 from steno.web.bodies.about import About, Call
@@ -108,14 +109,14 @@ def others(call: Call) -> Html:
 
 def pictures(call: Call) -> Html:
     """Return the pictures in a result."""
-    if call.step.result is None:
-        return Html("")
-    return gallery(call.about.transcript.record(call.step.result), call.about)
+    return gallery(call.record, call.about) if call.record is not None else Html("")
 
 
 def documents(call: Call) -> Html:
     """Name the documents in a result."""
     found = [block for block in call.blocks if isinstance(block, Document)]
+    if not found:
+        return Html("")
     rows = [
         Fact(
             block.media_type or "document",
@@ -128,25 +129,17 @@ def documents(call: Call) -> Html:
 
 def refusal(call: Call) -> Html:
     """Return why a call was not carried out."""
-    node = call.step.result
-    if call.step.state not in ("denied", "interrupted") or node is None:
+    if call.record is None:
         return Html("")
-    record = call.about.transcript.record(node)
-    kind = as_text(record.fields.get(_REASON))
+    kind = as_text(call.record.fields.get(_REASON))
     why = as_text(call.kept) or call.text
     words = "Not allowed" if call.step.state == "denied" else "Interrupted"
     said = f"{words} ({kind})" if kind else words
     return note(f"{said}: {why.strip()[:2000]}" if why.strip() else f"{said}.", "warn", "stop")
 
 
-def permission(call: Call) -> Html:
+def permission(call: Call, record: Record) -> Html:
     """Return who let a call be carried out, where the client kept it."""
-    node = call.step.result
-    if node is None:
-        return Html("")
-    record = call.about.transcript.record(node)
-    if not record.envelope.permission_decision:
-        return Html("")
     fields = as_fields(record.fields.get("permissionDecision"))
     names = ("reasonType", "source", "ruleSource", "mode", "reason")
     why = [as_text(fields.get(name)) for name in names]
