@@ -31,27 +31,26 @@ def read(call: Call) -> Html:
     made = file_view(call.fields, call.about, path=path, offset=offset)
     if not made and not file and call.text:
         made = _as_told(call, path, offset)
-    if not made and call.has_pictures:
-        made = joined(box(pictures(call), title=path, doors=raw_doors(call.about, offset)))
-    aside = call.text[call.text.find(_REMINDER) :] if _REMINDER in call.text else ""
-    shown = [made or result(call, plain=path)]
-    if not call.has_pictures:
-        shown.append(documents(call))
-    if aside:
-        shown.append(note(aside[:2_000], icon="say"))
-    return joined(*shown)
+    pictured = call.has_pictures
+    if not made and pictured:
+        made = box(pictures(call), title=path, doors=raw_doors(call.about, offset))
+    made = made or result(call, plain=path)
+    if not pictured:
+        made = joined(made, documents(call))
+    aside = call.text.find(_REMINDER)
+    return joined(made, note(call.text[aside:][:2_000], icon="say")) if aside >= 0 else made
 
 
 def file_view(kept: Fields, about: About, *, path: str, offset: int) -> Html:
     """Return a file as the client keeps it in results and attachments; nothing for other shapes."""
     file = as_fields(kept.get("file"))
-    kind = as_text(kept.get("type"))
     name = as_text(file.get("filePath")) or path
-    doors = raw_doors(about, offset)
     if isinstance(file.get("content"), str):
         return _text_file(file, about, name, offset)
     if isinstance(file.get("cells"), list):
         return _notebook(file, about, name, offset)
+    kind = as_text(kept.get("type"))
+    doors = raw_doors(about, offset)
     if kind == "image" or (isinstance(file.get("base64"), str) and kind != "pdf"):
         record = next(node for node in about.transcript.nodes if node.offset == offset)
         shown = gallery(about.transcript.record(record), about)
@@ -83,17 +82,15 @@ def _text_file(file: Fields, about: About, name: str, offset: int) -> Html:
     count, whole = as_number(file.get("numLines")), as_number(file.get("totalLines"))
     start = 1 if start is None else start
     shown = window(content, about, offset=offset)
-    end, foot = "", ""
+    end, foot = "", ()
     if count is not None and whole is not None and whole > count:
         end = f"lines {start:,}{_TO}{start + count - 1:,} of {whole:,}"
-        foot = f"{say.count(whole - count, 'line')} not shown to the model"
+        foot = (Fact("", f"{say.count(whole - count, 'line')} not shown to the model"),)
     elif count is not None:
         end = say.count(count, "line")
-    body = coloured(shown, language_of(name), start)
-    if not content:
-        body = note("The file is empty.")
+    body = coloured(shown, language_of(name), start) if content else note("The file is empty.")
     doors = raw_doors(about, offset)
-    return box(body, title=name, end=end, doors=doors, shown=shown, foot=(Fact("", foot),))
+    return box(body, title=name, end=end, doors=doors, shown=shown, foot=foot)
 
 
 def _notebook(file: Fields, about: About, name: str, offset: int) -> Html:

@@ -100,7 +100,9 @@ def window(
     """
     most, letters = (_FULL_LINES, _FULL_LETTERS) if about.full else (lines, _LETTERS)
     begin = min(about.begin, max(0, len(text) - 1)) if about.full and about.begin > 0 else 0
-    if not begin and _fits(text, most + _SLACK, letters):
+    few = most + _SLACK
+    # What has fewer letters has fewer lines.
+    if not begin and (len(text) < few or (len(text) <= letters and text.count("\n") < few)):
         return Window(text)
     if tail and not about.full:
         begin = _last_lines(text, most, letters)
@@ -111,11 +113,6 @@ def window(
     shown = text[begin:end].removesuffix("\n")
     said = _amount(text, first, first + shown.count("\n"), (begin, end))
     return Window(shown, first, said, tuple(_doors(about, offset, begin, end, len(text))))
-
-
-def _fits(text: str, lines: int, letters: int) -> bool:
-    # What has fewer letters has fewer lines.
-    return len(text) < lines or (len(text) <= letters and text.count("\n") < lines)
 
 
 def _next_lines(text: str, begin: int, lines: int, letters: int) -> int:

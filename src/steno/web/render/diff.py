@@ -164,6 +164,9 @@ def sizes(hunks: Sequence[Hunk]) -> tuple[int, int]:
 
 def cut(hunks: Sequence[Hunk], begin: int, most: int) -> tuple[list[Hunk], int]:
     """Return the part of a diff that begins at a row, and how many rows there are in all."""
+    whole = sum([len(hunk.lines) for hunk in hunks])
+    if not begin and whole <= most:
+        return [hunk for hunk in hunks if hunk.lines], whole
     shown: list[Hunk] = []
     place = 0
     for hunk in hunks:
@@ -177,7 +180,7 @@ def cut(hunks: Sequence[Hunk], begin: int, most: int) -> tuple[list[Hunk], int]:
             old, new = hunk.old + both + skipped["-"], hunk.new + both + skipped["+"]
             shown.append(Hunk(old, new, kept))
         place += len(hunk.lines)
-    return shown, place
+    return shown, whole
 
 
 # Rows
@@ -274,24 +277,26 @@ def diff_table(
     return Html(f"{begin}{rows}{more}</tbody></table></div>")
 
 
-def _table_rows(hunks: Sequence[Hunk], language: str) -> Iterator[str]:
-    """Yield the rows as HTML; a template would take longer than the comparing."""
+def _table_rows(hunks: Sequence[Hunk], language: str) -> list[str]:
+    """Return the rows as HTML; a template would take longer than the comparing."""
+    rows: list[str] = []
     marker = Marker()
-    for place, hunk in enumerate(hunks):
-        if place:
-            yield _GAP.format("…")
+    for hunk in hunks:
+        if rows:
+            rows.append(_GAP.format("…"))
         old, new = hunk.old, hunk.new
         lines = _short_lines(hunk.lines)
         for line, text in zip(lines, _painted(lines, language, marker), strict=True):
             sign = line[:1]
             if sign == "+":
-                yield f"{_ADDED}{new or ''}{_PLUS}{text or ' '}</td></tr>"
+                rows.append(f"{_ADDED}{new or ''}{_PLUS}{text or ' '}</td></tr>")
                 new += 1
             elif sign == "-":
-                yield f"{_REMOVED}{old or ''}{_MINUS}{text or ' '}</td></tr>"
+                rows.append(f"{_REMOVED}{old or ''}{_MINUS}{text or ' '}</td></tr>")
                 old += 1
             elif sign == "\\":
-                yield f"{_REMARKED}{text or ' '}</td></tr>"
+                rows.append(f"{_REMARKED}{text or ' '}</td></tr>")
             else:
-                yield f"{_SAME}{old or ''}{_NEXT}{new or ''}{_SIGN}{text or ' '}</td></tr>"
+                rows.append(f"{_SAME}{old or ''}{_NEXT}{new or ''}{_SIGN}{text or ' '}</td></tr>")
                 old, new = old + 1, new + 1
+    return rows
