@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from steno.web.story.steps import Manner
     from steno.web.story.tale import Tale
 
-__all__ = ["QUIET", "icon_for", "step_html", "steps_html"]
+__all__ = ["END", "QUIET", "icon_for", "line_html", "step_html", "steps_html"]
 
 QUIET: Final = frozenset(("note", "hook"))
 """Kinds of steps that are drawn only where everything is, unless something is wrong."""
@@ -68,6 +68,8 @@ _MARKS: Final = {
     "interrupted": ("stop", "st"),
     "denied": ("stop", "st warn"),
 }
+END: Final = Html("</div></details>\n")
+"""Stands behind what is inside of a step."""
 _PULSE: Final = '<span class="pulse"></span>'
 _MINUS: Final = "\N{MINUS SIGN}"
 
@@ -86,24 +88,29 @@ def step_html(
     step: Step, place: str, tale: "Tale", manner: "Manner", body: Html | None = None
 ) -> Html:
     """Return a step: a line that opens in place. Without script its inside has its own page."""
-    kind, agent = step.kind, step.agent
-    if kind == "queued":
+    if step.kind == "queued":
         return _queued(step, place, tale, manner)
+    line = line_html(step, place, tale, manner, drawn=body is not None)
+    if body is None:
+        body = _door(place, tale, manner, "link", "Open this step")
+    return Html(f"{line}{body}{END}")
+
+
+def line_html(step: Step, place: str, tale: "Tale", manner: "Manner", *, drawn: bool) -> Html:
+    """Return the line alone, up to what is inside; `drawn` says that it follows."""
+    kind, agent = step.kind, step.agent
     what = _what(step, manner.project) if agent is None else _employed(step, agent, tale)
     classes = _classes(kind, step.state)
     if agent is not None:
         classes = f"agent w{tale.colour(agent)} {classes}".strip()
-    source, inside, opened = "", "", ""
-    if manner.links.live:
-        source, inside = _addresses(step, place, tale, manner)
-    if body is not None:
-        inside, opened = body, " data-full" if manner.shut else " open data-full"
+    source = _source(step, place, tale, manner) if manner.links.live else ""
+    opened = (" data-full" if manner.shut else " open data-full") if drawn else ""
     return Html(
         f'<details class="step {classes}" data-stop data-place="{place}"{source}{opened}>'
         f"<summary>{_head(kind, step.verb)}{what}"
         f'<span class="fig">{duration(step.duration) if step.duration is not None else ""}</span>'
         f"<span>{_state(kind, step.state, live=manner.live)}</span></summary>"
-        f'<div class="in">{inside}</div></details>\n'
+        '<div class="in">'
     )
 
 
@@ -196,34 +203,33 @@ def _state(kind: Kind, state: State, *, live: bool) -> str:
 # Where there is a server
 
 
-def _addresses(step: Step, place: str, tale: "Tale", manner: "Manner") -> tuple[str, str]:
-    """Return where a script finds a step's inside and its record; and a link to them."""
-    links, where = manner.links, f"step/{place}"
-    source = escaped(links.inside(manner.key, where, tale.agent, part=1))
-    href = escaped(links.inside(manner.key, where, tale.agent))
-    raw = escaped(_raw(step, tale, manner))
-    return (
-        f' data-src="{source}" data-raw="{raw}"',
-        f'<a class="link" href="{href}">Open this step</a>',
-    )
+def _source(step: Step, place: str, tale: "Tale", manner: "Manner") -> str:
+    """Return where a script finds a step's inside, and its record."""
+    inside = manner.links.inside(manner.key, f"step/{place}", tale.agent, part=1)
+    return f' data-src="{escaped(inside)}" data-raw="{_raw(step, tale, manner)}"'
 
 
 def _raw(step: Step, tale: "Tale", manner: "Manner") -> str:
     node = step.call or step.result
-    return manner.links.record(manner.key, node.offset, tale.agent) if node is not None else ""
+    if node is None or not manner.links.live:
+        return ""
+    return escaped(manner.links.record(manner.key, node.offset, tale.agent))
+
+
+def _door(place: str, tale: "Tale", manner: "Manner", classes: str, said: str) -> Html:
+    if not manner.links.live:
+        return Html("")
+    address = escaped(manner.links.inside(manner.key, f"step/{place}", tale.agent))
+    return Html(f'<a class="{classes}" href="{address}">{said}</a>')
 
 
 def _queued(step: Step, place: str, tale: "Tale", manner: "Manner") -> Html:
     """Return a prompt that came while the agent was busy."""
     clock = f" {step.started.astimezone():%H:%M:%S}" if step.started else ""
-    raw, door = "", ""
-    if manner.links.live:
-        raw = escaped(_raw(step, tale, manner))
-        href = escaped(manner.links.inside(manner.key, f"step/{place}", tale.agent))
-        door = f'<a class="link end" href="{href}">Open</a>'
+    door = _door(place, tale, manner, "link end", "Open")
     return Html(
         f'<div class="prompt queued" data-stop data-place="{place}" '
-        f'data-raw="{raw}"><div class="tagline">{icon_of("clock", "sm")}'
+        f'data-raw="{_raw(step, tale, manner)}"><div class="tagline">{icon_of("clock", "sm")}'
         f"<span>{escaped_text(step.verb)}{clock}, taken in here</span>{door}</div>"
         f"<p>{escaped_text(_unmarked(step.subject))}</p></div>\n"
     )

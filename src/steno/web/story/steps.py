@@ -13,7 +13,7 @@ from steno.web.bodies import About, body_of
 from steno.web.links import Links
 from steno.web.paint import part
 from steno.web.render.markdown import markdown
-from steno.web.story.line import QUIET, step_html
+from steno.web.story.line import END, QUIET, line_html, step_html
 from steno.web.story.tale import Tale, name_of
 from steno.web.story.wish import DETAILS, Wish
 
@@ -38,8 +38,8 @@ class Manner(msgspec.Struct):
     """Whether steps whose inside is drawn are shut all the same."""
     full: bool = False
     """Whether all of what is inside is drawn, not only its first lines."""
-    laid: Callable[[Html], Html] | None = None
-    """Lays aside what is inside of a step, and gives what stands for it meanwhile."""
+    laid: Callable[[Html, Html, Html], Html] | None = None
+    """Lays a step aside, its inside between what is around it, and gives what stands for it."""
 
     @property
     def everything(self) -> bool:
@@ -91,12 +91,12 @@ def _matters(step: Step) -> bool:
 
 
 def _line(place: str, step: Step, tale: Tale, manner: Manner, depth: int) -> Html:
-    body = None
-    if place in manner.opened:
-        body = step_body(step, place, tale, manner, depth=depth)
-        if manner.laid is not None:
-            body = manner.laid(body)
-    return step_html(step, place, tale, manner, body)
+    if place not in manner.opened or step.kind == "queued":
+        return step_html(step, place, tale, manner)
+    body = step_body(step, place, tale, manner, depth=depth)
+    if manner.laid is None:
+        return step_html(step, place, tale, manner, body)
+    return manner.laid(line_html(step, place, tale, manner, drawn=True), body, END)
 
 
 # What is inside
