@@ -78,18 +78,20 @@ def _run(record: Record, about: About) -> Html:
     envelope = record.envelope
     raw = envelope.attachment or envelope.data
     data = as_fields(loose(raw)) if raw else {}
-    block = as_fields(data.get("blockingError"))
     kind = as_text(data.get("type"))
-    command = first_text(data, "command") or first_text(block, "command")
-    out = as_text(data.get("stdout"))
+    command, out = as_text(data.get("command")), as_text(data.get("stdout"))
     told = _told(data.get("content"))
-    blocking = first_text(block, "blockingError") or as_text(data.get("blockingError"))
+    blocking = ""
+    if "blockingError" in data:
+        block = as_fields(data["blockingError"])
+        command = command or as_text(block.get("command"))
+        blocking = first_text(block, "blockingError") or as_text(data["blockingError"])
     shown = Window("")
     inside = ""
     if command or out.strip():
         inside, shown, _ = printed(out, about, command=command, offset=record.offset)
     for words, text in (("stderr", as_text(data.get("stderr"))), ("blocked", blocking)):
-        if text.strip():
+        if text and not text.isspace():
             said = printed(text, about, offset=record.offset)[0]
             inside += f'<div class="err"><h4>{words}</h4>{said}</div>'
     if told and told.strip() not in ("", out.strip()):
@@ -109,14 +111,15 @@ def _run(record: Record, about: About) -> Html:
     return joined(made, _decision(out), rest)
 
 
-def _foot(data: Fields, kind: str) -> tuple[Fact, ...]:
+def _foot(data: Fields, kind: str) -> list[Fact]:
     code, took = as_number(data.get("exitCode")), as_number(data.get("durationMs"))
     ended = _OUTCOMES.get(kind) or kind.replace("_", " ")
-    return (
-        Fact("", ended, "bad" if kind in _BAD else ""),
-        Fact("exit", "" if code is None else str(code), "bad" if code else ""),
-        Fact("", duration(took / _THOUSAND) if took is not None else ""),
-    )
+    made = [Fact("", ended, "bad" if kind in _BAD else "")]
+    if code is not None:
+        made.append(Fact("exit", str(code), "bad" if code else ""))
+    if took is not None:
+        made.append(Fact("", duration(took / _THOUSAND)))
+    return made
 
 
 def _told(content: Any) -> str:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from steno.report import words
 from steno.safe.html import Html, escaped, escaped_text, trusted
 from steno.session.story.figures import steps_in
-from steno.session.story.steps import Kind, State, Step
+from steno.session.story.steps import Kind, Step
 from steno.web.paint import duration, money
 from steno.web.render.pieces import icon_of, path_html
 
@@ -100,7 +100,8 @@ def line_html(step: Step, place: str, tale: "Tale", manner: "Manner", *, drawn: 
     """Return the line alone, up to what is inside; `drawn` says that it follows."""
     kind, agent = step.kind, step.agent
     what = _what(step, manner.project) if agent is None else _employed(step, agent, tale)
-    classes = _classes(kind, step.state)
+    live = manner.live and step.state == "open"
+    classes, ended = _mood(kind, "live" if live else step.state)
     if agent is not None:
         classes = f"agent w{tale.colour(agent)} {classes}".strip()
     source = _source(step, place, tale, manner) if manner.links.live else ""
@@ -109,8 +110,7 @@ def line_html(step: Step, place: str, tale: "Tale", manner: "Manner", *, drawn: 
         f'<details class="step {classes}" data-stop data-place="{place}"{source}{opened}>'
         f"<summary>{_head(kind, step.verb)}{what}"
         f'<span class="fig">{duration(step.duration) if step.duration is not None else ""}</span>'
-        f"<span>{_state(kind, step.state, live=manner.live)}</span></summary>"
-        '<div class="in">'
+        f'<span>{ended}</span></summary><div class="in">'
     )
 
 
@@ -177,27 +177,22 @@ def _changes(added: int, removed: int) -> str:
 
 
 @lru_cache(maxsize=64)
-def _classes(kind: Kind, state: State) -> str:
+def _mood(kind: Kind, state: str) -> tuple[str, str]:
+    """Return the classes of a step in a state, and how it ended, as a mark and a word."""
     name = "thought" if kind == "thought" else "quiet" if kind in QUIET else ""
     if state == "failed":
-        mood = "failed"
-    else:
-        mood = "warned" if state == "denied" or kind == "error" else ""
-    return f"{name} {mood}".strip()
-
-
-@lru_cache(maxsize=128)
-def _state(kind: Kind, state: State, *, live: bool) -> str:
-    """Return how it ended; what did its work and went on says nothing of it."""
-    said: str = state
-    if state == "open":
-        said = "live" if live else "interrupted"
-    elif state == "ok":
-        said = "recovered" if kind == "error" else "done" if kind in ("tool", "agent") else ""
-    if not said:
-        return ""
-    mark = _PULSE if said == "live" else icon_of(*_MARKS[said])
-    return f'{mark}<span class="vh">{said}</span>'
+        name = f"{name} failed"
+    elif state == "denied" or kind == "error":
+        name = f"{name} warned"
+    if state == "ok":
+        # What did its work and went on says nothing of it.
+        state = "recovered" if kind == "error" else "done" if kind in ("tool", "agent") else ""
+    elif state == "open":
+        state = "interrupted"
+    if not state:
+        return name.strip(), ""
+    mark = _PULSE if state == "live" else icon_of(*_MARKS[state])
+    return name.strip(), f'{mark}<span class="vh">{state}</span>'
 
 
 # Where there is a server
