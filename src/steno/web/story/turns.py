@@ -153,8 +153,9 @@ def turn_of(
         box.lines = step_lines(turn.steps, tale, manner, end=turn.before)
         if turn.before < len(turn.steps):
             box.later = step_lines(turn.steps, tale, manner, begin=turn.before)
-    box.hidden = _hidden(turn, manner)
-    box.more = _own(tale, manner, turn.number, detail="everything")
+    if not manner.everything:
+        box.hidden = _hidden(turn, manner)
+        box.more = _own(tale, manner, turn.number, detail="everything")
     if manner.detail != "prompts" and turn.answer:
         box.answer = marked(turn.answer)
     if manner.detail != "prompts":
