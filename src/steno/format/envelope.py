@@ -1,12 +1,13 @@
-"""The fields that say what a record is and where it belongs; bodies stay undecoded `Raw`."""
+"""The fields that say what a record is and where it belongs; other bodies stay undecoded `Raw`."""
 
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 import msgspec
 
-from steno.format.loose import REFUSED, loose
+from steno.format.loose import REFUSED, fill, loose
+from steno.format.message import KnownMessage
 
-__all__ = ["Envelope", "decode_envelope", "fill", "read_envelope"]
+__all__ = ["Envelope", "decode_envelope", "read_envelope"]
 
 _NOTHING: Final = msgspec.Raw()
 
@@ -40,7 +41,8 @@ class Envelope(msgspec.Struct, rename="camel", gc=False):
     leaf_uuid: str | None = None
     explicit: bool | None = None
     operation: str | None = None
-    message: msgspec.Raw = _NOTHING
+    message: Any = msgspec.UNSET
+    """Read at once where all in it is known; else its bytes, for `decode_message`."""
     content: msgspec.Raw = _NOTHING
     tool_use_result: msgspec.Raw = _NOTHING
     attachment: msgspec.Raw = _NOTHING
@@ -55,9 +57,26 @@ class Envelope(msgspec.Struct, rename="camel", gc=False):
     permission_decision: msgspec.Raw = _NOTHING
 
 
-_ENVELOPE: Final = msgspec.json.Decoder(Envelope)
-decode_envelope: Final = _ENVELOPE.decode
-"""The fast path. Raises on what is not strict JSON or has a field of an unexpected type."""
+class _Known(Envelope, rename="camel", gc=False):
+    message: KnownMessage | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Odd(Envelope, rename="camel", gc=False):
+    message: msgspec.Raw = _NOTHING
+
+
+_KNOWN: Final = msgspec.json.Decoder(_Known)
+
+
+def decode_envelope(line: bytes) -> Envelope:
+    """Return the envelope of a line; the fast path.
+
+    Raises on what is not strict JSON or has a field of an unexpected type.
+    """
+    try:
+        return _KNOWN.decode(line)
+    except REFUSED:
+        return msgspec.json.decode(line, type=_Odd)
 
 
 def read_envelope(line: bytes) -> Envelope | None:
@@ -66,24 +85,4 @@ def read_envelope(line: bytes) -> Envelope | None:
         return decode_envelope(line)
     except REFUSED:
         value = loose(line)
-    return fill(Envelope, cast("dict[str, Any]", value)) if isinstance(value, dict) else None
-
-
-_T = TypeVar("_T", bound=msgspec.Struct)
-
-
-def fill(shape: type[_T], fields: dict[str, Any]) -> _T:
-    """Build `shape` field by field from decoded JSON; a field that does not fit is left out."""
-    good: dict[str, Any] = {}
-    for field in msgspec.structs.fields(shape):
-        if field.encode_name not in fields:
-            continue
-        value = fields[field.encode_name]
-        try:
-            if field.type is msgspec.Raw:
-                good[field.name] = msgspec.Raw(msgspec.json.encode(value))
-            else:
-                good[field.name] = msgspec.convert(value, field.type)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError):
-            continue
-    return shape(**good)
+    return fill(_Odd, cast("dict[str, Any]", value)) if isinstance(value, dict) else None

@@ -5,10 +5,9 @@ from typing import Any, Final, cast
 import msgspec
 
 from steno.format.blocks import Block, Content, KnownContent, Text, read_blocks
-from steno.format.envelope import fill
-from steno.format.loose import REFUSED, loose
+from steno.format.loose import REFUSED, fill, loose
 
-__all__ = ["CacheCreation", "Message", "Usage", "decode_message"]
+__all__ = ["CacheCreation", "KnownMessage", "Message", "Usage", "decode_message"]
 
 
 class CacheCreation(msgspec.Struct, frozen=True, gc=False):
@@ -65,13 +64,13 @@ class Message(msgspec.Struct, frozen=True, gc=False):
         return content or ()
 
 
-class _Known(Message, frozen=True, gc=False):
+class KnownMessage(Message, frozen=True, gc=False):
     """A message that the decoder reads at once: nothing in it is of an unknown shape."""
 
     content: KnownContent = None
 
 
-_MESSAGE: Final = msgspec.json.Decoder(_Known)
+_MESSAGE: Final = msgspec.json.Decoder(KnownMessage)
 
 
 def decode_message(raw: msgspec.Raw) -> Message | None:

@@ -6,7 +6,7 @@ import msgspec
 
 from steno.format.blocks import Block as FormatBlock
 from steno.format.blocks import Text, Thinking, ToolResult, ToolUse, UnknownBlock
-from steno.format.envelope import fill
+from steno.format.loose import fill
 from steno.format.message import CacheCreation
 from steno.format.records import Record
 from steno.format.values import as_object

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.format.envelope import Envelope, fill
-from steno.format.loose import REFUSED
+from steno.format.envelope import Envelope
+from steno.format.loose import REFUSED, fill
 from steno.format.records import read_time
 from steno.session.nodes import Node
 from steno.session.transcript import Transcript

@@ -15,8 +15,7 @@ from steno.format.blocks import (
     ToolUse,
     read_blocks,
 )
-from steno.format.envelope import fill
-from steno.format.loose import REFUSED, loose
+from steno.format.loose import REFUSED, fill, loose
 from steno.format.records import Record
 from steno.session.nodes import Node
 from steno.session.story.outcomes import AGENT_TOOLS, outcome_of, subject_of, touch_of
