@@ -81,14 +81,14 @@ def read_node(record: Record, index: int) -> Node:
         not record.notes or record.whole,
         ending.endswith(b"\n"),
         kind,
-        intern(envelope.subtype or ""),
+        intern(envelope.subtype) if envelope.subtype else "",
         envelope.uuid,
         envelope.parent_uuid,
         envelope.logical_parent_uuid,
         envelope.timestamp,
         bool(envelope.is_sidechain),
         bool(envelope.is_meta),
-        intern(envelope.agent_id or ""),
+        intern(envelope.agent_id) if envelope.agent_id else "",
         intern(envelope.session_id or ""),
         intern(envelope.version or ""),
     )
@@ -99,7 +99,10 @@ def read_node(record: Record, index: int) -> Node:
 
 def _read_message(node: Node, record: Record) -> None:
     message = record.message
-    if message is not None:
+    if message is None:
+        blocks = record.blocks
+    else:
+        blocks = () if isinstance(message.content, str) else message.content or ()
         node.has_message = True
         node.has_content = message.content is not None
         node.message_id = message.id
@@ -107,7 +110,7 @@ def _read_message(node: Node, record: Record) -> None:
             node.model = intern(message.model)
             is_error = bool(record.envelope.is_api_error_message)
             node.synthetic_error = is_error and node.model == "<synthetic>"
-    for block in record.blocks:
+    for block in blocks:
         if type(block) is ToolUse:
             node.uses += (block.id,)
         elif type(block) is ToolResult:

@@ -1,7 +1,7 @@
 """One line per tool: what it was asked, and what came of it."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
 import msgspec
@@ -15,6 +15,7 @@ __all__ = ["AGENT_TOOLS", "Outcome", "outcome_of", "subject_of", "touch_of"]
 AGENT_TOOLS: Final = frozenset(("Task", "Agent"))
 _MINUS: Final = "\N{MINUS SIGN}"
 _SHORT: Final = 80
+_HEAD: Final = 400
 _TAIL: Final = 4000
 _FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "Agent": ("description", "prompt"),
@@ -99,23 +100,25 @@ def subject_of(tool: str, asked: Fields) -> str:
     if tool == "AskUserQuestion":
         questions = [_fields(item) for item in _list(asked.get("questions"))]
         return one_line(_text(questions[0].get("question"))) if questions else ""
-    names = _FIELDS.get(tool, ())
-    first = next((text for name in names if (text := _text(asked.get(name)))), "")
-    more = [text for name in _JOINED.get(tool, ()) if (text := _text(asked.get(name)))]
-    if first or more:
-        return one_line(" ".join([*([first] if first else []), *more]))
-    return one_line(_guess(asked))
+    said = _first(asked, _FIELDS.get(tool, ()))
+    if tool in _JOINED:
+        said = " ".join(filter(None, (said, *(_text(asked.get(name)) for name in _JOINED[tool]))))
+    return one_line(said or _first(asked, _LIKELY) or _first(asked, asked))
 
 
-def _guess(asked: Fields) -> str:
-    likely = next((text for name in _LIKELY if (text := _text(asked.get(name)))), "")
-    return likely or next((text for value in asked.values() if (text := _text(value))), "")
+def _first(asked: Fields, names: Iterable[str]) -> str:
+    for name in names:
+        if text := _text(asked.get(name)):
+            return text
+    return ""
 
 
 def touch_of(tool: str, asked: Fields) -> FileTouch | None:
     """Return the file a call reads or changes, as far as the call alone says it."""
+    if tool != "Read" and tool not in _CHANGES:
+        return None
     path = _text(asked.get("notebook_path" if tool == "NotebookEdit" else "file_path"))
-    if not path or (tool != "Read" and tool not in _CHANGES):
+    if not path:
         return None
     match tool:
         case "Edit":
@@ -153,7 +156,8 @@ def outcome_of(
 ) -> Outcome:
     """Return what came of a call; `touch` is what the call alone said about a file."""
     # One record may answer several calls; what the client kept is then of no certain call.
-    detail = record.tool_use_result if len(record.tool_results) == 1 else None
+    alone = len(record.blocks) == 1 or len(record.tool_results) == 1
+    detail = record.tool_use_result if alone else None
     text = block.text
     refused = _denied(record, text, detail)
     if refused or block.is_error:
@@ -170,8 +174,9 @@ def outcome_of(
 def _denied(record: Record, text: str, detail: Any) -> bool:
     if record.envelope.tool_denial_kind:
         return True
-    said = detail if isinstance(detail, str) else ""
-    return bool(_REFUSED.search(said[:400]) or _REFUSED.match(text[:400]))
+    if isinstance(detail, str) and _REFUSED.search(detail, 0, _HEAD):
+        return True
+    return _REFUSED.match(text, 0, _HEAD) is not None
 
 
 def _failure(text: str, *, refused: bool) -> Outcome:
@@ -340,7 +345,7 @@ _RUNNERS: Final = (
 )
 
 
-_TOLD: Final = ("passed", "failed", "error", "passing", "Ran ")
+_TOLD: Final = ("pass", "failed", "error", "Ran ")
 """Of these one stands in whatever a runner says."""
 
 
