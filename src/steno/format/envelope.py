@@ -15,38 +15,39 @@ _NOTHING: Final = msgspec.Raw()
 class Envelope(msgspec.Struct, rename="camel", gc=False):
     """What stands around a record's body. Every field may be missing."""
 
-    type: str | None = None
-    subtype: str | None = None
-    uuid: str | None = None
+    # In the order that clients write them: the decoder looks for the next one first.
     parent_uuid: str | None = None
-    logical_parent_uuid: str | None = None
-    session_id: str | None = None
-    timestamp: str | int | float | None = None
-    agent_id: str | None = None
-    request_id: str | None = None
+    is_sidechain: bool | None = None
+    user_type: str | None = None
     cwd: str | None = None
+    session_id: str | None = None
     version: str | None = None
     git_branch: str | None = None
     slug: str | None = None
-    user_type: str | None = None
-    entrypoint: str | None = None
-    is_sidechain: bool | None = None
+    agent_id: str | None = None
+    type: str | None = None
+    subtype: str | None = None
+    message: Any = msgspec.UNSET
+    """Read at once where all in it is known; else its bytes, for `decode_message`."""
+    request_id: str | None = None
+    tool_use_result: msgspec.Raw = _NOTHING
+    data: msgspec.Raw = _NOTHING
     is_meta: bool | None = None
-    is_compact_summary: bool | None = None
-    is_visible_in_transcript_only: bool | None = None
-    is_api_error_message: bool | None = None
+    uuid: str | None = None
+    timestamp: str | int | float | None = None
     source_tool_assistant_uuid: str | None = msgspec.field(
         name="sourceToolAssistantUUID", default=None
     )
+    entrypoint: str | None = None
+    attachment: msgspec.Raw = _NOTHING
+    operation: str | None = None
     leaf_uuid: str | None = None
     explicit: bool | None = None
-    operation: str | None = None
-    message: Any = msgspec.UNSET
-    """Read at once where all in it is known; else its bytes, for `decode_message`."""
+    logical_parent_uuid: str | None = None
+    is_compact_summary: bool | None = None
+    is_visible_in_transcript_only: bool | None = None
+    is_api_error_message: bool | None = None
     content: msgspec.Raw = _NOTHING
-    tool_use_result: msgspec.Raw = _NOTHING
-    attachment: msgspec.Raw = _NOTHING
-    data: msgspec.Raw = _NOTHING
     origin: msgspec.Raw = _NOTHING
     # Rare, and worth knowing of at once: to look for them in every line takes longer.
     lineage: msgspec.Raw = msgspec.field(name="session_id", default=_NOTHING)

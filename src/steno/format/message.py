@@ -21,10 +21,10 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     """Token figures of one API response. Count them once per `message.id`."""
 
     input_tokens: int = 0
-    output_tokens: int = 0
     cache_creation_input_tokens: int = 0
     cache_read_input_tokens: int = 0
     cache_creation: CacheCreation | None = None
+    output_tokens: int = 0
     service_tier: str | None = None
 
     @property
@@ -48,11 +48,11 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 class Message(msgspec.Struct, frozen=True, gc=False):
     """The API message inside a user or assistant record; `content` as it is, `blocks` to read."""
 
+    model: str | None = None
     id: str | None = None
     role: str | None = None
-    model: str | None = None
-    stop_reason: str | None = None
     content: Content = None
+    stop_reason: str | None = None
     usage: Usage | None = None
 
     @property
