@@ -8,6 +8,7 @@ import msgspec
 
 from steno.format.blocks import Image, ToolResult
 from steno.format.records import Record
+from steno.session.story.runners import tests_in
 from steno.session.story.steps import FileTouch, State, one_line
 
 __all__ = ["AGENT_TOOLS", "Outcome", "outcome_of", "subject_of", "touch_of"]
@@ -16,7 +17,6 @@ AGENT_TOOLS: Final = frozenset(("Task", "Agent"))
 _MINUS: Final = "\N{MINUS SIGN}"
 _SHORT: Final = 80
 _HEAD: Final = 400
-_TAIL: Final = 4000
 _FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "Agent": ("description", "prompt"),
     "Bash": ("command",),
@@ -186,7 +186,7 @@ def _failure(text: str, *, refused: bool) -> Outcome:
     if _INTERRUPTED in text:
         return Outcome("interrupted", "interrupted")
     if found:
-        tests = _tests(text)
+        tests = tests_in(text)
         return Outcome(f"exit {found[1]}" + (f", {tests}" if tests else ""), "failed")
     words = _ERROR_TAG.sub("", text).replace(_ERROR_END, "")
     return Outcome(one_line(words, _SHORT) or "failed", "failed")
@@ -234,7 +234,7 @@ def _read(kept: Fields, text: str, block: ToolResult) -> str:
 def _bash(kept: Fields, text: str, _block: ToolResult) -> str:
     if kept.get("backgroundTaskId"):
         return "in background"
-    tests = _tests(text)
+    tests = tests_in(text)
     if tests:
         return tests
     said = _text(kept.get("stdout")) + _text(kept.get("stderr")) if kept else text
@@ -330,37 +330,6 @@ _READERS: Final[dict[str, Callable[[Fields, str, ToolResult], str]]] = {
     "WebFetch": _fetch,
     "WebSearch": _search,
 }
-
-
-# Test runners
-
-_RUNNERS: Final = (
-    re.compile(r"=+ (?P<words>[^=\n]*\b(?:passed|failed|errors?)\b[^=\n]*?) in [\d.:]+ ?s"),
-    re.compile(r"^(?P<words>\d+ (?:passed|failed|errors?)\b[^\n]*?) in [\d.:]+ ?s", re.MULTILINE),
-    re.compile(r"^test result: \w+\. (?P<words>\d+ passed; \d+ failed)", re.MULTILINE),
-    re.compile(r"^\s*Tests:\s+(?P<words>[^\n]*\b(?:passed|failed)\b[^\n]*)", re.MULTILINE),
-    re.compile(r"^\s*Tests\s+(?P<words>\d+ (?:passed|failed)[^\n(]*)", re.MULTILINE),
-    re.compile(r"^\s*(?P<words>\d+ passing\b[^\n(]*)", re.MULTILINE),
-    re.compile(r"^(?P<words>Ran \d+ tests?) in [\d.]+s\s+(?P<end>OK|FAILED[^\n]*)", re.MULTILINE),
-)
-
-
-_TOLD: Final = ("pass", "failed", "error", "Ran ")
-"""Of these one stands in whatever a runner says."""
-
-
-def _tests(text: str) -> str:
-    """Return what a test runner says at the end of its output, or nothing."""
-    tail = text[-_TAIL:]
-    if not any(word in tail for word in _TOLD):
-        return ""
-    for runner in _RUNNERS:
-        said = list(runner.finditer(tail))
-        if said:
-            found = said[-1]
-            end = found.groupdict().get("end")
-            return one_line(f"{found['words'].strip()}{f', {end}' if end else ''}", _SHORT)
-    return ""
 
 
 # Values that may be anything

@@ -139,9 +139,8 @@ def one_line(text: str, longest: int = _LONGEST) -> str:
     >>> one_line("\n  make test\nmake lint")
     'make test …'
     """
-    text = text.strip()
-    end = text.find("\n")
-    line = text if end < 0 else text[:end].rstrip()
+    line, more, _ = text.strip().partition("\n")
+    line = line.rstrip()
     if len(line) > longest:
         return f"{line[: longest - 1]}…"
-    return line if end < 0 else f"{line} …"
+    return f"{line} …" if more else line
