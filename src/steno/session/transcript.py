@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steno.errors import Unreadable
-from steno.format.lines import LINE_CAP, read_bytes, read_pieces
+from steno.format.lines import LINE_CAP, Stretch, make_record, read_bytes, read_pieces
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import Source
 from steno.format.spans import Damage, Span
@@ -70,6 +70,10 @@ class Transcript:
 
     def _read_again(self, node: Node) -> Record:
         raw = self.source.read(node.offset, node.length)
+        if raw.find(b"\n") == node.length - 1 and node.offset not in self.notes:
+            sound = make_record(Stretch(raw[:-1], node.offset, ended=True))
+            if sound is not None:
+                return sound
         found = next(read_bytes(raw, cap=len(raw)), None)
         if not isinstance(found, Record) or found.length != node.length:
             raise Unreadable(
