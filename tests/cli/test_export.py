@@ -69,6 +69,17 @@ def test_only_sessions_that_were_written_as_steps_are_counted(steno: Steno, tmp_
     assert steno("export", paths[1], "--format", "steps", "-o", f"{tmp_path}/b/").code == 1
 
 
+def test_sessions_that_share_an_id_have_folders_of_their_own(steno: Steno, tmp_path: Path) -> None:
+    made = session(seed="twice").user("Go.").assistant("Done.").done()
+    for project in ("one", "two"):
+        (tmp_path / project).mkdir()
+        (tmp_path / project / f"{made.session_id}.jsonl").write_bytes(made.bytes())
+    out = tmp_path / "out"
+    paths = sorted(tmp_path.glob("*/*.jsonl"))
+    assert steno("export", *paths, "--format", "steps", "-o", f"{out}/").code == 0
+    assert {each.name for each in out.iterdir()} == {made.session_id, f"{made.session_id}_2"}
+
+
 def test_words_choose_sessions(steno: Steno, tmp_path: Path) -> None:
     ran = steno(
         "export", "--demo", "--query", "ampersand", "--format", "txt", "-o", f"{tmp_path}/x/"

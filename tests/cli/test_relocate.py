@@ -102,6 +102,13 @@ def test_a_move_that_was_cut_off_is_said_and_finished(
     assert [each["project"] for each in steno("ls", "--json").json] == [str(new)]
 
 
+def test_an_archive_that_is_not_there_is_said_with_how_to_make_one(steno: Steno, new: Path) -> None:
+    ran = steno("relocate", "--from-machine", "/nowhere/app.tar.zst", new)
+    assert ran.code == 3
+    assert "cannot read /nowhere/app.tar.zst: no such file" in ran.err
+    assert "--to-machine FILE" in ran.err
+
+
 def test_a_damaged_archive_is_one_line(steno: Steno, new: Path, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"hello")
     ran = steno("relocate", "--from-machine", tmp_path / "x", new)

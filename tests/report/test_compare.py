@@ -15,9 +15,9 @@ from steno.demo.stories.kit import bash, begin
 from steno.format.source import BytesSource
 from steno.report.compare import Comparison, Known, Side, compare, side_of
 from steno.report.compare.align import Aligned, align
-from steno.report.compare.path import below
-from steno.report.compare.suites import SuiteRun, suite_run
 from steno.report.compare.weigh import doing
+from steno.report.deeds.suites import SuiteRun, suite_run
+from steno.report.words import below
 from steno.session.session import Session
 from steno.session.story.figures import Figures
 from steno.session.transcript import load
@@ -270,6 +270,33 @@ def test_what_a_test_runner_says_is_read_as_numbers(
 ) -> None:
     found = suite_run(outcome)
     assert (None if found is None else (found.passed, found.failed)) == numbers
+
+
+@pytest.mark.parametrize(
+    ("command", "printed", "said", "failing"),
+    [
+        ("go test ./...", "ok  \tgravel/mesh\t0.21s", "passed", 0),
+        ("go test ./...", "--- FAIL: TestMesh (0.00s)\nFAIL\tgravel/mesh\t0.02s", "1 failed", 1),
+        (
+            "mvn -q test",
+            "Tests run: 12, Failures: 2, Errors: 1, Skipped: 0",
+            "3 failed, 9 passed",
+            3,
+        ),
+        ("cat notes.md", "43 passed", None, None),
+    ],
+)
+def test_what_tests_came_to_at_the_end_is_read_from_what_they_printed(
+    command: str, printed: str, said: str | None, failing: int | None
+) -> None:
+    made = begin().user("Go.")
+    made.assistant(bash("python -m pytest", "Test")).result("1 failed, 7 passed in 0.1s")
+    if said is None:
+        made = begin().user("Go.")
+    made.assistant(bash(command, "Test")).result(printed)
+    tests = _side(made).last_tests
+    assert (None if tests is None else str(tests)) == said
+    assert (None if tests is None else tests.failing) == failing
 
 
 def test_a_path_is_told_from_the_project_on() -> None:

@@ -14,6 +14,7 @@ from steno.report.compare.path import Item
 from steno.report.compare.sides import Ran, Touched
 from steno.report.compare.told import ALIKE, asked_of, limits_of, said_of, shared_of
 from steno.report.compare.weigh import doing
+from steno.report.deeds.suites import Verdict
 from steno.safe.terminal import Line, cut, one_line, width, wrap
 
 __all__ = [
@@ -299,7 +300,18 @@ def _side_json(side: Side) -> dict[str, Any]:
         "seconds_worked": side.worked,
         "standing": side.standing,
         "cost_micro_usd": None if figures is None else figures.cost,
-        "tests": msgspec.to_builtins(side.last_tests),
+        "tests": _tests_json(side.last_tests),
+    }
+
+
+def _tests_json(tests: Verdict | None) -> dict[str, Any] | None:
+    if tests is None:
+        return None
+    numbers = tests.numbers
+    return {
+        "ok": tests.ok,
+        "passed": None if numbers is None else numbers.passed,
+        "failed": None if numbers is None else numbers.failed,
     }
 
 

@@ -7,12 +7,12 @@ from typing import Any, Final
 from steno.cli.table import Column, layout
 from steno.cli.touched import minus, plus
 from steno.report import clock, words
-from steno.report.compare.path import below
 from steno.report.files.history import diff
 from steno.report.files.moments import number_of
 from steno.report.files.timeline import Entry, brief_day, entries_of, how_of, what_of
 from steno.report.files.unified import unified
 from steno.report.files.values import History, Version
+from steno.report.words import below
 from steno.safe.terminal import Line, clean, one_line, wrap
 
 __all__ = [

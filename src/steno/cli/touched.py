@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from steno.cli.table import Column, layout
 from steno.report import words
-from steno.report.compare.path import below
 from steno.report.files.session import Mine
 from steno.report.files.timeline import brief_day
 from steno.report.files.touched import Touched
 from steno.report.files.verify import Trial
+from steno.report.words import below
 from steno.safe.terminal import Line, one_line, short_path, wrap
 
 __all__ = ["list_lines", "minus", "plus", "session_lines", "trial_lines"]

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from steno.index.bands import BANDS
+from steno.index.bands import band_at
 from steno.report.prices import Prices, cost_of
 from steno.session.nodes import Node
 from steno.session.story.usage import Counter, Totals
@@ -80,9 +80,7 @@ def shares_of(counter: Counter, prices: Prices, day: str = "") -> list[Share]:
 def _priced(counter: Counter, prices: Prices, day: str) -> Iterator[tuple[str, int | None, bool]]:
     """Yield the model of each response, what it cost if that is known, and if it is a guess."""
     for model, usage, estimated in counter.responses():
-        context = usage.context
-        band = sum([context > start for start in BANDS])
-        found = prices.find(model, day, band, 0) if model else None
+        found = prices.find(model, day, band_at(usage.context), 0) if model else None
         if found is None:
             yield model, None, estimated
             continue

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from steno.format.values import as_object
-from steno.index.bands import BANDS
+from steno.index.bands import band_at
 from steno.report.prices import Prices, cost_of
 
 __all__ = ["spending"]
@@ -26,9 +26,7 @@ def spending(prices: Prices) -> Callable[[str, dict[str, Any]], int]:
             _number(usage.get("input_tokens")),
             _number(usage.get("cache_read_input_tokens")),
         )
-        context = fresh + whole + read
-        band = sum(context > start for start in BANDS)
-        found = prices.find(model, "", band, 0)
+        found = prices.find(model, "", band_at(fresh + whole + read), 0)
         if found is None:
             return 0
         output = _number(usage.get("output_tokens"))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 __all__ = [
+    "below",
     "clock",
     "count",
     "day",
@@ -182,3 +183,15 @@ def project_names(paths: Iterable[str]) -> dict[str, str]:
             parts = path.replace("\\", "/").rstrip("/").split("/")
             names[path] = "/".join(parts[-length:])
     return names
+
+
+def below(text: str, project: str) -> str:
+    """Return a text with the paths in it told from the project's folder on.
+
+    >>> below("cat /home/ada/work/src/a.py", "/home/ada/work")
+    'cat src/a.py'
+    """
+    base = project.rstrip("/\\")
+    if not base:
+        return text
+    return text.replace(f"{base}/", "").replace(f"{base}\\", "")

@@ -7,7 +7,6 @@ colour of a terminal, a quote in the middle.
 """
 
 import binascii
-import html
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable
@@ -114,6 +113,9 @@ def _in_base64(stem: bytes) -> list[tuple[bytes, int]]:
 
 
 def _base64(data: bytes, at: int, phase: int) -> Run | None:
+    head = data[max(0, at - phase) : at - phase + _HEAD]
+    if _LETTERS.fullmatch(head) and not _PRINTED.match(binascii.a2b_base64(head)):
+        return None
     begin = _begin(_BASE64_LETTER, data, at)
     group = at - phase
     group -= max(0, group - begin) // _GROUP * _GROUP
@@ -133,6 +135,9 @@ def _base64(data: bytes, at: int, phase: int) -> Run | None:
     return _fair(data, begin), whole.end() if whole else found.end(), text
 
 
+_HEAD: Final = 16
+"""Letters around a needle that say whether anybody wrote what they stand for."""
+_LETTERS: Final = re.compile(rb"[A-Za-z0-9+/]{16}")
 _PRINTED: Final = re.compile(rb"[^\x00-\x08\x0e-\x1f\x7f-\xff]{12}")
 """Of what was drawn by lot, hardly anything is."""
 _BASE64_LETTER: Final = re.compile(rb"[A-Za-z0-9+/_-]*")
@@ -192,15 +197,19 @@ def _unescaped(run: bytes) -> bytes:
 
 
 def _unentitled(run: bytes) -> bytes:
-    return html.unescape(run.decode("latin-1")).encode("utf-8", "replace")
+    from html import unescape
+
+    return unescape(run.decode("latin-1")).encode("utf-8", "replace")
 
 
 def _split(data: bytes, at: int, _needle: bytes) -> Run | None:
     """Return a run of quoted pieces, one joined to the other."""
     while at and data[at - 1 : at] == b"\\":
         at -= 1
+    if not _LETTER.match(data, at - 1):
+        return None
     joint = _JOINT.match(data, at)
-    if joint is None or not _LETTER.match(data, joint.end()) or not _LETTER.match(data, at - 1):
+    if joint is None or not _LETTER.match(data, joint.end()):
         return None
     begin = _begin(_ANY_LETTER, data, at)
     end = at

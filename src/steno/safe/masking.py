@@ -38,7 +38,7 @@ IDS: Final = (*(family.id for family in FAMILIES), _HOME, _MAIL)
 """Whatever may be masked."""
 
 
-class Edit(msgspec.Struct, frozen=True, order=True):
+class Edit(msgspec.Struct, frozen=True, order=True, gc=False):
     """A stretch of a text that is replaced."""
 
     begin: int
@@ -74,26 +74,29 @@ class Receipt(msgspec.Struct):
         """How much was masked in all."""
         return sum(self.counts.values())
 
-    def note(self, edits: Sequence[Edit], where: str, starts: Sequence[int] = ()) -> None:
-        """Write down what was masked in a text; `starts` says where its records begin."""
+    def note(self, data: bytes, edits: Sequence[Edit], where: str) -> None:
+        """Write down what was masked in a text."""
         told = Counter([edit.family for edit in edits])
+        own = self.texts.setdefault(where, {}) if where else {}
+        for family, count in told.items():
+            self.counts[family] = self.counts.get(family, 0) + count
+            own[family] = own.get(family, 0) + count
+        if len(told) > (_HOME in told):
+            self._place(data, [edit for edit in edits if edit.family != _HOME], where)
+
+    def _place(self, data: bytes, edits: Sequence[Edit], where: str) -> None:
+        starts = _starts(data)
         placed: Counter[str] = Counter()
         for edit in edits:
-            if edit.family == _HOME:
-                continue
             if edit.cover:
                 self.covers[edit.cover] = self.covers.get(edit.cover, 0) + 1
             placed[edit.family] += 1
             if placed[edit.family] > _PLACES:
                 continue
-            at = starts[bisect_right(starts, edit.begin) - 1] if starts else edit.begin
+            at = starts[bisect_right(starts, edit.begin) - 1]
             place = Place(where, edit.family, edit.cover, at)
             if not self.places or self.places[-1] != place:
                 self.places.append(place)
-        own = self.texts.setdefault(where, {}) if where else {}
-        for family, count in told.items():
-            self.counts[family] = self.counts.get(family, 0) + count
-            own[family] = own.get(family, 0) + count
 
 
 class Masker:
@@ -116,8 +119,7 @@ class Masker:
     def note(self, data: bytes, edits: Sequence[Edit], where: str = "") -> None:
         """Note what was found in a text that somebody else masks."""
         if edits:
-            placed = any(edit.family != _HOME for edit in edits)
-            self.receipt.note(edits, where, _starts(data) if placed else ())
+            self.receipt.note(data, edits, where)
 
 
 def applied(data: bytes, edits: Sequence[Edit]) -> bytes:
@@ -142,7 +144,9 @@ def _starts(data: bytes) -> list[int]:
 
 def edits_of(data: bytes) -> list[Edit]:
     """Return everything that has to be masked in a text, in order."""
-    found = [edit for low in range(0, len(data), _CHUNK) for edit in _edits_in(data, low)]
+    found: list[Edit] = []
+    for low in range(0, len(data), _CHUNK):
+        _look(data, low, found)
     if len(found) < _FEW:
         return found
     found.sort(key=_order)
@@ -172,7 +176,6 @@ class _Needle(msgspec.Struct, frozen=True):
     text: bytes
     families: tuple[Family, ...]
     covers: tuple[Cover, ...]
-    home: bool
     mail: bool
 
 
@@ -180,38 +183,33 @@ class _Needles(msgspec.Struct, frozen=True):
     """Everything that is looked for, in one go."""
 
     all: tuple[_Needle, ...]
+    homes: frozenset[int]
+    """Those that a home folder begins with."""
     longest: int
     find: Callable[[bytes], list[tuple[int, int, int]]]
     """Says which needle stands from where to where."""
 
 
 @lru_cache(maxsize=1)
-def _plain_needles() -> dict[bytes, list[Family]]:
-    """Return every needle with the families that it may stand for."""
-    found: dict[bytes, list[Family]] = {}
-    for family in FAMILIES:
-        for needle in family.needles:
-            found.setdefault(needle, []).append(family)
-    return found
-
-
-@lru_cache(maxsize=1)
 def _needles() -> _Needles:
     from ahocorasick_rs import BytesAhoCorasick, Implementation, MatchKind
 
-    families = _plain_needles()
+    families: dict[bytes, list[Family]] = {}
+    for family in FAMILIES:
+        for text in family.needles:
+            families.setdefault(text, []).append(family)
     covers = covers_of(dict.fromkeys(stem for family in FAMILIES for stem in family.stems))
     hidden: dict[bytes, list[Cover]] = {}
     for cover in covers:
         for text in cover.needles:
             hidden.setdefault(text, []).append(cover)
+    # Those of families first, which come in the order of what they are taken for.
     texts = list(dict.fromkeys((*families, *hidden, *HOME_NEEDLES, MAIL_NEEDLE)))
     made = [
         _Needle(
             text,
             tuple(families.get(text, ())),
             tuple(hidden.get(text, ())),
-            text in HOME_NEEDLES,
             text == MAIL_NEEDLE,
         )
         for text in texts
@@ -224,30 +222,32 @@ def _needles() -> _Needles:
     def find(data: bytes) -> list[tuple[int, int, int]]:
         return machine.find_matches_as_indexes(data, overlapping=True)
 
-    return _Needles(tuple(made), max(map(len, texts)), find)
+    homes = frozenset(map(texts.index, HOME_NEEDLES))
+    return _Needles(tuple(made), homes, max(map(len, texts)), find)
 
 
-def _edits_in(data: bytes, low: int) -> Iterator[Edit]:
-    """Yield what is to be masked and whose needle begins in one chunk of a text."""
+def _look(data: bytes, low: int, found: list[Edit]) -> None:
+    """Find what is to be masked and whose needle begins in one chunk of a text."""
     needles = _needles()
-    all_of_them = needles.all
+    all_of_them, homes = needles.all, needles.homes
     hidden: dict[str, tuple[Cover, list[tuple[int, bytes]]]] = {}
     for number, begin, _ in needles.find(data[low : low + _CHUNK + needles.longest - 1]):
         if begin >= _CHUNK:
             continue
-        needle = all_of_them[number]
         at = low + begin
-        if needle.home:
+        if number in homes:
+            # Nearly everything that is found is one.
             home = home_at(data, at)
             if home is not None:
-                yield Edit(home[0], home[1], _HOME, "", home[2])
+                found.append(Edit(home[0], home[1], _HOME, "", home[2]))
             continue
+        needle = all_of_them[number]
         for cover in needle.covers:
             hidden.setdefault(cover.id, (cover, []))[1].append((at, needle.text))
         if needle.families or needle.mail:
-            yield from _bare(data, at, needle)
+            found += _bare(data, at, needle)
     for cover, hits in hidden.values():
-        yield from _uncovered(data, cover, sorted(hits))
+        found += _uncovered(data, cover, sorted(hits))
 
 
 def _bare(data: bytes, at: int, needle: _Needle) -> Iterator[Edit]:
@@ -285,11 +285,9 @@ def _uncovered(data: bytes, cover: Cover, hits: list[tuple[int, bytes]]) -> Iter
 
 def _family_in(text: bytes) -> str:
     """Return the family of a secret that stands in a text, or nothing."""
-    for needle, families in _plain_needles().items():
-        at = text.find(needle)
-        while at >= 0:
-            for family in families:
-                if family.at(text, at) is not None:
-                    return family.id
-            at = text.find(needle, at + 1)
+    needles = _needles()
+    for number, at, _ in sorted(needles.find(text)):
+        for family in needles.all[number].families:
+            if family.at(text, at) is not None:
+                return family.id
     return ""

@@ -17,6 +17,9 @@ HOME_NEEDLES: Final = (
 MAIL_NEEDLE: Final = b"@"
 _NAME: Final = rb"(?P<name>[A-Za-z0-9_][A-Za-z0-9._-]{0,63})"
 _SLASHED: Final = re.compile(rb"/(?:home|Users)/(?!(?:Shared|linuxbrew|runner|user)\b)" + _NAME)
+_PLAIN: Final = re.compile(rb"(?<![A-Za-z0-9_.-])" + _SLASHED.pattern)
+_ESCAPE: Final = re.compile(rb"(?:\\[nrtbf]|\\u00[01][0-9a-f]|m|/mnt/[a-z])\Z")
+"""What may stand right before one without being a part of it: the end of an escape."""
 _HOMES: Final = (
     (b"\\", re.compile(rb"\\+Users\\+(?!(?:Public|Default)\b)" + _NAME)),
     (b"-", re.compile(rb"-(?:home|Users)-(?P<name>[A-Za-z0-9]{1,32})(?=-|\b)")),
@@ -63,11 +66,15 @@ _LONGEST: Final = 64
 
 def home_at(data: bytes, place: int) -> tuple[int, int, bytes] | None:
     """Return where a home folder is named at a place, and what to write instead."""
+    home = _PLAIN.match(data, place)
+    if home is not None:
+        # Nearly every home is written so.
+        return place, home.end(), b"~"
     first = data[place : place + 1]
     if first == b"/":
-        # Nearly every home is written so.
         home = _SLASHED.match(data, place)
-        if home is None or _inside(data, place):
+        if home is None or not _ESCAPE.search(data, max(0, place - 8), place):
+            # A folder called home inside of another one, as in a web address.
             return None
         return place, home.end(), b"~"
     for mark, pattern in _HOMES:
@@ -84,16 +91,6 @@ def home_at(data: bytes, place: int) -> tuple[int, int, bytes] | None:
             begin, end = found.span("name")
             return begin, end, b"user"
     return None
-
-
-def _inside(data: bytes, place: int) -> bool:
-    """Say whether a folder called home stands inside of another one, as in a web address."""
-    before = data[place - 1 : place]
-    letters = before.isalnum() or before in (b"_", b".", b"-")
-    return letters and not _ESCAPE.search(data, max(0, place - 8), place)
-
-
-_ESCAPE: Final = re.compile(rb"(?:\\[nrtbf]|\\u00[01][0-9a-f]|m|/mnt/[a-z])\Z")
 
 
 def mail_at(data: bytes, place: int) -> tuple[int, int] | None:

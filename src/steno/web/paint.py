@@ -40,6 +40,8 @@ _PLACE: Final = "steno.web"
 def _environment() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    from steno.web.compiled import Compiled
+
     environment = Environment(
         loader=PackageLoader(_PLACE, "templates"),
         autoescape=True,
@@ -48,6 +50,7 @@ def _environment() -> "Environment":
         lstrip_blocks=True,
         finalize=_shown,
         auto_reload=False,
+        bytecode_cache=Compiled(__file__),
     )
     environment.filters.update(
         tokens=words.tokens,

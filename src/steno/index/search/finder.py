@@ -216,7 +216,8 @@ class Finder:
         if wanted.groups or not alone:
             return
         if wanted.ignored:
-            raise BadRequest(why_ignored(wanted.ignored[0]), hint="--regex looks for anything")
+            hint = "`steno search --regex` looks for anything"
+            raise BadRequest(why_ignored(wanted.ignored[0]), hint=hint)
         if query.unwanted and not query.filters:
             raise BadRequest(
                 "only words to leave out",

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.report.brief.deeds import Deed
 from steno.report.brief.values import Commit, Pull
+from steno.report.deeds.deed import Deed
 from steno.session.story.turns import Turn
 from steno.session.transcript import Transcript
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from steno.format.values import as_list, as_object
 from steno.report.brief.cues import ENDS, STATES, UNSURE
-from steno.report.brief.deeds import Deed
 from steno.report.brief.values import Decision
-from steno.report.compare.path import below
+from steno.report.deeds.deed import Deed
+from steno.report.words import below
 
 __all__ = ["decisions", "stated"]
 

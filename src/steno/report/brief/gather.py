@@ -6,11 +6,11 @@ from typing import Final
 
 from steno.report.brief.commits import commits, linked_pulls, pulls
 from steno.report.brief.decisions import decisions
-from steno.report.brief.deeds import CUT, Deed, deeds_of, loose_deeds
 from steno.report.brief.left import left_open, uncommitted
 from steno.report.brief.troubles import troubles
 from steno.report.brief.values import Asked, Brief, Pull, Work
 from steno.report.brief.work import changed, helpers, looks, ran, tested, tools
+from steno.report.deeds.deed import CUT, Deed, deeds_of, loose_deeds
 from steno.session.session import Session
 from steno.session.story.turns import Turn
 

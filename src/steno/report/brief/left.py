@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from steno.format.values import as_list, as_object
 from steno.report.brief.cues import POLITE, asks
-from steno.report.brief.deeds import Deed
 from steno.report.brief.values import Open, Work
-from steno.report.compare.path import below
+from steno.report.deeds.deed import Deed
+from steno.report.words import below
 from steno.session.story.status import Status
 from steno.session.story.turns import Turn
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
-from steno.report.brief.deeds import Deed
-from steno.report.brief.outcomes import telling_line
-from steno.report.brief.shell import named
 from steno.report.brief.values import Trouble
-from steno.report.compare.path import below
+from steno.report.deeds.deed import Deed
+from steno.report.deeds.outcomes import telling_line
+from steno.report.deeds.shell import named
+from steno.report.words import below
 
 __all__ = ["troubles"]
 

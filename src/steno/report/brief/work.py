@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from steno.report.brief.deeds import Deed
-from steno.report.brief.shell import Shell, named
 from steno.report.brief.values import Changed, Helper, Ran, Tested
-from steno.report.compare.path import below
+from steno.report.deeds.deed import Deed
+from steno.report.deeds.shell import Shell, named
+from steno.report.words import below
 from steno.session.story.threads import Thread
 
 __all__ = ["changed", "helpers", "looks", "ran", "tested", "tools"]
@@ -79,7 +79,7 @@ def tested(deeds: Iterable[Deed], project: str) -> tuple[Tested, ...]:
     for deed in deeds:
         if deed.tests is None:
             continue
-        ok, numbers = deed.tests
+        ok, numbers = deed.tests.ok, deed.tests.numbers
         words = named(deed.step.command, project)[:_COMMAND]
         before = found.pop(words, None)
         found[words] = Tested(

@@ -6,11 +6,12 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from steno.report.words import below
 from steno.session.nodes import Node
 from steno.session.story.steps import State, Step
 from steno.session.story.turns import Turn
 
-__all__ = ["Item", "Kind", "below", "items_of"]
+__all__ = ["Item", "Kind", "items_of"]
 
 Kind: TypeAlias = Literal["prompt", "tool", "agent", "error", "unknown"]
 _ASKED: Final = 2_000
@@ -118,15 +119,3 @@ def _placed(steps: Iterable[Step]) -> Iterator[tuple[str, Step]]:
 
 def _uuid(node: Node | None) -> str:
     return (node.uuid or "") if node is not None else ""
-
-
-def below(text: str, project: str) -> str:
-    """Return a text with the paths in it told from the project's folder on.
-
-    >>> below("cat /home/ada/work/src/a.py", "/home/ada/work")
-    'cat src/a.py'
-    """
-    base = project.rstrip("/\\")
-    if not base:
-        return text
-    return text.replace(f"{base}/", "").replace(f"{base}\\", "")

@@ -5,9 +5,11 @@ from typing import Final
 
 import msgspec
 
-from steno.report.compare.path import Item, below, items_of
-from steno.report.compare.suites import SuiteRun, suite_run
+from steno.report.compare.path import Item, items_of
+from steno.report.deeds.deed import Deed
+from steno.report.deeds.suites import SuiteRun, Verdict, suite_run
 from steno.report.usage.totals import Figures
+from steno.report.words import below
 from steno.session.nodes import Node
 from steno.session.session import Session
 from steno.session.story.figures import Figures as Counted
@@ -15,6 +17,7 @@ from steno.session.story.figures import figures_of, given_up
 from steno.session.story.status import Standing, status_of
 from steno.session.story.steps import Step
 from steno.session.story.turns import Turn, tell
+from steno.session.transcript import Transcript
 
 __all__ = ["Known", "Ran", "Side", "Touched", "side_of"]
 
@@ -90,6 +93,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     commands: dict[str, Ran]
     tools: dict[str, tuple[int, int]]
     """How often each tool was called, and how often it failed."""
+    last_tests: Verdict | None
+    """What the last run of tests came to."""
     continues: tuple[str, ...]
     """The sessions it was made from."""
 
@@ -97,15 +102,6 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     def changed(self) -> dict[str, Touched]:
         """The files that were changed, not only read."""
         return {path: touch for path, touch in self.files.items() if touch.edits}
-
-    @property
-    def last_tests(self) -> SuiteRun | None:
-        """What the last run of tests said."""
-        found = None
-        for item in self.path:
-            if item.verb == "Bash" and (numbers := suite_run(item.outcome)) is not None:
-                found = numbers
-        return found
 
 
 def side_of(session: Session, known: Known, *, nodes: int = _NODES, items: int = _ITEMS) -> Side:
@@ -140,6 +136,7 @@ def side_of(session: Session, known: Known, *, nodes: int = _NODES, items: int =
         files=_files(steps, known.project),
         commands=_commands(steps, known.project),
         tools=_tools(steps),
+        last_tests=_last_tests(turns, session.transcript),
         continues=_origin(session, nodes),
     )
 
@@ -213,6 +210,15 @@ def _commands(steps: list[Step], project: str) -> dict[str, Ran]:
         found.outcome, found.state = step.outcome, step.state
         found.tests = suite_run(step.outcome)
     return commands
+
+
+def _last_tests(turns: list[Turn], transcript: Transcript) -> Verdict | None:
+    for turn in reversed(turns):
+        for step in reversed(turn.steps):
+            tests = Deed(step, transcript, turn.number, "").tests
+            if tests is not None:
+                return tests
+    return None
 
 
 def _tools(steps: list[Step]) -> dict[str, tuple[int, int]]:

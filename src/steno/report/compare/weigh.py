@@ -206,9 +206,9 @@ def _figures(a: Side, b: Side) -> list[Figure]:
         Figure("Lines added", _lines(a, "added"), _lines(b, "added")),
         Figure("Lines removed", _lines(a, "removed"), _lines(b, "removed")),
     ]
-    one, other = a.last_tests, b.last_tests
+    one, other = (side.last_tests and side.last_tests.failing for side in (a, b))
     if one is not None and other is not None:
-        made.append(_less("Failing tests", one.failed, other.failed))
+        made.append(_less("Failing tests", one, other))
     return made
 
 

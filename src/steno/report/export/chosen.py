@@ -2,19 +2,19 @@
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from steno.index.opened import Index
-from steno.index.search.finder import open_finder
-from steno.index.search.language import parse
-from steno.index.state import SHIFT
 from steno.report import clock
 from steno.report.usage.wanted import Wanted
 from steno.store.archive.gone import gone_at
 from steno.store.discover import found_at
 from steno.store.found import Found
 from steno.store.library import newest_first, seen
+
+if TYPE_CHECKING:
+    from steno.index.opened import Index
 
 __all__ = ["files_of", "of_project", "with_words"]
 
@@ -32,12 +32,16 @@ def of_project(project: str, roots: Sequence[str] | None) -> list[Found]:
     ]
 
 
-def with_words(index: Index, text: str) -> list[Found]:
+def with_words(index: "Index", text: str) -> list[Found]:
     """Return the sessions in which words stand, or whose sub-agents have them, newest first.
 
     Raises:
         StenoError: the words make no sense, or the index cannot be read.
     """
+    from steno.index.search.finder import open_finder
+    from steno.index.search.language import parse
+    from steno.index.state import SHIFT
+
     finder = open_finder(index, lambda said: clock.meant(said, clock.now()))
     messages = finder.find(parse(text), "newest", alone=True).messages
     files = list(dict.fromkeys(message >> SHIFT for message in messages))
@@ -52,7 +56,7 @@ def with_words(index: Index, text: str) -> list[Found]:
     return [each for each in kept if each is not None]
 
 
-def files_of(index: Index, files: Sequence[Found]) -> list[int]:
+def files_of(index: "Index", files: Sequence[Found]) -> list[int]:
     """Return the numbers of sessions in the index, with those of their sub-agents."""
     paths = [_known(found.path) for found in files]
     rows = index.connection.execute(

@@ -11,7 +11,7 @@ from steno.report.export.levels import Format, Level
 from steno.report.export.lossless import lossless
 from steno.report.export.markdown import markdown
 from steno.report.export.messages import messages
-from steno.report.export.names import name_of
+from steno.report.export.names import free_name, name_of
 from steno.report.export.opened import Leaving, open_leaving
 from steno.report.export.plain import plain
 from steno.report.export.put import make_folder, put_file
@@ -110,10 +110,13 @@ def _masker(job: Job) -> Masker | None:
 def write_steps(files: Sequence[Found], job: Job) -> list[str]:
     """Write the pair of every session into a folder that bears its id; return the folders.
 
+    Another session of the same id, as a copy in another project is, has a number behind it.
+
     Raises:
         StenoError: something cannot be read or written.
     """
     make_folder(job.out, force=job.force)
+    taken: set[str] = set()
     written: list[str] = []
     for found in files:
         leaving = open_leaving(found, job.masker)
@@ -123,7 +126,7 @@ def write_steps(files: Sequence[Found], job: Job) -> list[str]:
         job.done(found.size)
         if not steps or (job.listed and not is_listed(metadata, steps)):
             continue
-        folder = os.path.join(job.out, leaving.session.id)
+        folder = os.path.join(job.out, free_name(leaving.session.id, taken))
         make_folder(folder, force=job.force)
         _put_pair(folder, steps, metadata, force=job.force)
         written.append(folder)

@@ -6,7 +6,7 @@ from typing import Final
 
 from steno.session.session import Session
 
-__all__ = ["name_of"]
+__all__ = ["free_name", "name_of"]
 
 _LONGEST: Final = 48
 _OTHER: Final = re.compile(r"[^a-z0-9]+")
@@ -18,6 +18,11 @@ def name_of(session: Session, taken: set[str]) -> str:
     day = f"{started.astimezone():%Y-%m-%d}" if started is not None else ""
     short = _slug(session.id[:8])
     stem = "-".join(part for part in (day, _slug(session.title.text), short) if part) or "session"
+    return free_name(stem, taken)
+
+
+def free_name(stem: str, taken: set[str]) -> str:
+    """Return a name that nobody has yet, and add it to those taken."""
     name, number = stem, 1
     while name in taken or name == "index":
         number += 1

@@ -6,7 +6,7 @@ from functools import lru_cache
 from operator import add as plus
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
-from steno.index.bands import BANDS
+from steno.index.bands import band_at
 
 if TYPE_CHECKING:
     from steno.index.state import Row
@@ -78,10 +78,7 @@ def heap_of(row: "Row") -> Heap:
 
 def band_of(row: "Row") -> int:
     """Return how many of the bands a response has left behind."""
-    context = row[9] + row[11] + row[12] + row[13]
-    if context <= BANDS[0]:
-        return 0
-    return sum(context > start for start in BANDS)
+    return band_at(row[9] + row[11] + row[12] + row[13])
 
 
 def grouped(cells: "dict[Cell, list[Row]]") -> Cells:

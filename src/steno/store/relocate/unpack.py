@@ -157,8 +157,11 @@ class _Archive:
                     self._end(stream)
         except ZstdError as error:
             raise BadRequest(f"{self._path} is damaged, or no such archive") from error
+        except Unreadable as error:
+            hint = "`steno relocate OLD --to-machine FILE` packs one"
+            raise Unreadable(str(error), hint=hint) from error
         except OSError as error:
-            if isinstance(error, Unreadable | Unwritable):
+            if isinstance(error, Unwritable):
                 raise
             raise unwritable(staged, error) from error
         return manifest

@@ -6,13 +6,11 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
-from steno.report.costs import Cost, cost_of_nodes
 from steno.report.export.levels import Level
 from steno.report.export.opened import Leaving
 from steno.report.prices import Prices
 from steno.report.sessions import Known
 from steno.safe.html import words
-from steno.session.session import Session
 from steno.session.story.figures import steps_in
 from steno.session.story.steps import one_line
 from steno.session.transcript import Transcript
@@ -137,8 +135,7 @@ class _Drawing:
         """Return all of it."""
         self._turn_pages(split=self._style.split)
         turns = self.tale.turns
-        cost = _cost(self.session, self.tale)
-        head = self._head(cost)
+        head = self._head()
         outline = [
             _Row(
                 str(turn.number),
@@ -232,7 +229,7 @@ class _Drawing:
 
     # What stands above them
 
-    def _head(self, cost: Cost) -> Head:
+    def _head(self) -> Head:
         session = self.session
         model = session.models[-1] if session.models else ""
         known = Known(
@@ -243,7 +240,8 @@ class _Drawing:
             size=self._size,
         )
         place = Place(0, session.id, "", "", gone=False, key="")
-        head = head_of(self.tale, place, Lying(known, cost.known, age=_LATE), _LATE)
+        lying = Lying(known, self.tale.cost_of_all().known, age=_LATE)
+        head = head_of(self.tale, place, lying, _LATE)
         for badge in head.badges:
             badge.href = ""
         return head
@@ -277,10 +275,3 @@ def _length(piece: TurnBox | Seam | SideBox) -> int:
         return 0
     turns = [piece] if isinstance(piece, TurnBox) else piece.turns
     return sum(_LINE * (len(turn.lines) + len(turn.later) + 1) for turn in turns)
-
-
-def _cost(session: Session, tale: Tale) -> Cost:
-    """Return what a session cost, with its sub-agents and what was abandoned."""
-    own = cost_of_nodes(session.transcript, session.transcript.nodes, tale.prices, tale.day)
-    files = (each for each in session.all_agents if not each.inline)
-    return sum((cost_of_nodes(e.transcript, e.nodes, tale.prices, tale.day) for e in files), own)

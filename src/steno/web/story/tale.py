@@ -148,7 +148,7 @@ class Tale:
     @cached_property
     def sides(self) -> tuple[Side, ...]:
         """What was abandoned, each at its place."""
-        if self.thread is not None:
+        if self.thread is not None or not self.session.branches:
             return ()
         owner: dict[int, tuple[int, int]] = {}
         for turn in self.turns:
@@ -224,6 +224,12 @@ class Tale:
         """Return what a sub-agent and those that it started cost."""
         costs = (self._cost(each.transcript, each.nodes, each.path) for each in thread.family())
         return sum(costs, Cost())
+
+    def cost_of_all(self) -> Cost:
+        """Return what all of it cost, with its sub-agents and what was abandoned."""
+        own = self._cost(self.transcript, self.nodes)
+        files = (each for each in self.session.all_agents if not each.inline)
+        return sum((self._cost(e.transcript, e.nodes, e.path) for e in files), own)
 
     def _cost(self, transcript: Transcript, nodes: Sequence[Node], path: str = "") -> Cost:
         if not nodes:

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from steno.report.compare.path import below
 from steno.report.files.commands import READERS
+from steno.report.words import below
 from steno.session.story.steps import one_line
 
 __all__ = ["Shell", "named", "shell_of"]

@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from steno.report.brief.runners import numbers_in
-from steno.report.compare.suites import SuiteRun, suite_run
+from steno.report.deeds.runners import numbers_in
+from steno.report.deeds.suites import SuiteRun, Verdict, suite_run
 from steno.session.story.steps import Step
 
 __all__ = ["telling_line", "tests_said"]
@@ -51,10 +51,8 @@ _SHORTEST: Final = 5
 _ONLY_MARKS: Final = re.compile(r"[\W_]*")
 
 
-def tests_said(
-    step: Step, printed: Callable[[], str], *, by_name: bool
-) -> tuple[bool, SuiteRun | None] | None:
-    """Return whether tests passed, and their numbers; None where no tests were run.
+def tests_said(step: Step, printed: Callable[[], str], *, by_name: bool) -> Verdict | None:
+    """Return what a run of tests came to; None where no tests were run.
 
     `by_name` says that the command is called like one that runs tests.
     """
@@ -62,7 +60,7 @@ def tests_said(
     if by_name and (numbers is None or not numbers.passed):
         numbers = numbers_in(printed()) or numbers
     if numbers is not None:
-        return step.state == "ok" and not numbers.failed, numbers
+        return Verdict(step.state == "ok" and not numbers.failed, numbers)
     if not by_name or step.outcome == "in background":
         return None
     text = printed()
@@ -72,7 +70,7 @@ def tests_said(
     if ok and _PIPED.search(step.command) and not _GOOD.search(text):
         # And `go test | grep` may have said nothing at all.
         return None
-    return ok, SuiteRun(0, failing) if failing else None
+    return Verdict(ok, SuiteRun(0, failing) if failing else None)
 
 
 def telling_line(text: str) -> str:

@@ -7,9 +7,9 @@ from typing import Any, Final
 from steno.format.blocks import ServerToolUse, Text, ToolResult, ToolUse
 from steno.format.loose import loose
 from steno.format.values import as_object
-from steno.report.brief.outcomes import tests_said
-from steno.report.brief.shell import Shell, shell_of
-from steno.report.compare.suites import SuiteRun
+from steno.report.deeds.outcomes import tests_said
+from steno.report.deeds.shell import Shell, shell_of
+from steno.report.deeds.suites import Verdict
 from steno.session.story.steps import State, Step
 from steno.session.story.threads import Thread
 from steno.session.story.turns import Turn
@@ -83,8 +83,8 @@ class Deed:
         return "\n\n".join(block.text for block in blocks if isinstance(block, Text))[:CUT]
 
     @cached_property
-    def tests(self) -> tuple[bool, SuiteRun | None] | None:
-        """Whether the tests that it ran passed, and their numbers; None where it ran none."""
+    def tests(self) -> Verdict | None:
+        """What the tests came to that it ran; None where it ran none."""
         shell = self.shell
         if shell is None or self.step.state not in ("ok", "failed"):
             return None
@@ -98,7 +98,7 @@ class Deed:
         """How it ended: of tests what they said, whatever became of the command."""
         if self.tests is None:
             return self.step.state
-        return "ok" if self.tests[0] else "failed"
+        return "ok" if self.tests.ok else "failed"
 
 
 def deeds_of(turn: Turn, transcript: Transcript, seen: set[int]) -> Iterator[Deed]:

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from steno.report.compare.suites import SuiteRun
+from steno.report.deeds.suites import SuiteRun
 
 __all__ = ["numbers_in"]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from steno.report.brief.outcomes import telling_line
-from steno.report.brief.shell import named, shell_of
+from steno.report.deeds.outcomes import telling_line
+from steno.report.deeds.shell import named, shell_of
 
 
 @pytest.mark.parametrize(

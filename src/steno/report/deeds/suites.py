@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["SuiteRun", "suite_run"]
+__all__ = ["SuiteRun", "Verdict", "suite_run"]
 
 _PASSED: Final = re.compile(r"(\d{1,9}) (?:passed|passing)\b")
 _FAILED: Final = re.compile(r"(\d{1,9}) (?:failed|failing|errors?)\b")
@@ -24,6 +24,26 @@ class SuiteRun(msgspec.Struct, frozen=True):
         if self.passed or not said:
             said.append(f"{self.passed:,} passed")
         return ", ".join(said)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What a run of tests came to."""
+
+    ok: bool
+    numbers: SuiteRun | None = None
+    """How many passed and failed, where the runner said it."""
+
+    @property
+    def failing(self) -> int | None:
+        """How many failed, where that is known."""
+        if self.numbers is not None:
+            return self.numbers.failed
+        return 0 if self.ok else None
+
+    def __str__(self) -> str:
+        if self.numbers is None or (self.numbers.passed, self.numbers.failed) == (0, 0):
+            return "passed" if self.ok else "failed"
+        return str(self.numbers)
 
 
 def suite_run(outcome: str) -> SuiteRun | None:
