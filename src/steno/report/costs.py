@@ -54,8 +54,7 @@ def cost_of_nodes(
 ) -> Cost:
     """Return what the responses among some records cost; `day` says which prices hold."""
     counter = Counter()
-    for node in nodes:
-        counter.add_node(transcript, node)
+    counter.add_nodes(transcript, nodes)
     micro = unpriced = 0
     estimated = False
     for _, amount, rough in _priced(counter, prices, day):
