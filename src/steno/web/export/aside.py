@@ -1,4 +1,4 @@
-"""Steps, laid aside while the page around them is drawn.
+"""Steps, and what all pages have, laid aside while a page is drawn.
 
 They are most of a page, and finished: to hand them from one template to the next, and to write them
 as bytes together with letters of every alphabet, takes longer than to draw them. A mark stands for
@@ -25,7 +25,11 @@ class Aside:
         """Lay a step aside, and return what stands for it."""
         piece = self.whole(inside)
         self._length += len(piece)
-        self._pieces.append(b"".join((_bytes(begin), piece, _bytes(end))))
+        return self.put(b"".join((_bytes(begin), piece, _bytes(end))))
+
+    def put(self, piece: bytes) -> Html:
+        """Take a piece that is bytes already, and return what stands for it."""
+        self._pieces.append(piece)
         return Html(f"{_MARK}{len(self._pieces) - 1}{_MARK}")
 
     def taken(self) -> int:
