@@ -175,12 +175,12 @@ def _sum(figures: Iterable[_Figures]) -> Totals:
     fresh = output = read = short = long = messages = 0
     estimated = False
     for each in figures:
-        usage = each.usage
-        fresh += max(0, usage.input_tokens)
-        output += max(0, usage.output_tokens)
-        read += max(0, usage.cache_read_input_tokens)
-        short += max(0, usage.cache_5m)
-        long += max(0, usage.cache_1h)
+        counts = each.usage.counts
+        fresh += counts[0]
+        output += counts[1]
+        short += counts[2]
+        long += counts[3]
+        read += counts[4]
         messages += 1
         estimated = estimated or each.estimated
     return Totals(fresh, output, read, short, long, messages, estimated)
