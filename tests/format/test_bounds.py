@@ -10,6 +10,7 @@ import pytest
 from steno.format import objects
 from steno.format.depth import MAX_DEPTH, depth_of
 from steno.format.lines import read_bytes
+from steno.format.loose import loose
 from steno.format.records import Gap, Record
 from steno.format.salvage import salvage
 
@@ -56,6 +57,16 @@ def test_depth_is_counted_without_holding_a_long_string(unit: bytes) -> None:
 )
 def test_brackets_inside_strings_do_not_nest(line: bytes, depth: int) -> None:
     assert depth_of(line) == depth
+
+
+@pytest.mark.parametrize("deep", [1, 6, 7, 300, 512])
+def test_a_value_of_a_sane_depth_is_read_whole(deep: int) -> None:
+    raw = b'{"a":' * (deep - 1) + b'["caf\xc3\xa9",1,2.5,true,null]' + b"}" * (deep - 1)
+    assert loose(raw) == json.loads(raw)
+
+
+def test_a_value_that_nests_deeper_than_any_limit_is_none() -> None:
+    assert loose(b"[" * 513 + b"]" * 513) is None
 
 
 def test_a_repeated_key_among_very_many_is_named() -> None:

@@ -4,6 +4,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from steno.safe.html import trusted
 from steno.session.session import Session
 from steno.session.story.steps import Step
 from steno.web.bodies import About, body_of, gap_view, record_view
@@ -61,11 +62,13 @@ def _steps(session: Session, about: About, verb: str) -> Markup:
 
 def _step(step: Step, about: About) -> Markup:
     kind = "agent w1" if step.kind == "agent" else ""
-    return _STEP.format(kind, step.verb, step.subject, step.outcome, body_of(step, about))
+    return _STEP.format(kind, step.verb, step.subject, step.outcome, trusted(body_of(step, about)))
 
 
 def _raw(session: Session, about: About) -> Markup:
     nodes = session.transcript.nodes
     shown = [record_view(session.transcript.record(node), about) for node in nodes[-12:]]
     gaps = [gap_view(gap, about) for gap in session.transcript.gaps]
-    return Markup("").join(_STEP.format("", "Record", "", "", each) for each in [*shown, *gaps])
+    return Markup("").join(
+        _STEP.format("", "Record", "", "", trusted(each)) for each in [*shown, *gaps]
+    )

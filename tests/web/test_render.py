@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from markupsafe import Markup
 
 from steno.web.render.ansi import ansi, screen
 from steno.web.render.changed import Marker
@@ -361,5 +360,4 @@ def test_of_an_endless_line_in_a_diff_the_beginning_is_shown() -> None:
 
 def test_a_diff_that_is_too_long_says_so() -> None:
     made = diff_table([Hunk(1, 1, tuple(f"+{n}" for n in range(5_000)))])
-    assert isinstance(made, Markup)
     assert "1,000 more lines" in made

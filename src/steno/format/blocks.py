@@ -103,7 +103,7 @@ class ToolResult(_Tagged, frozen=True, tag="tool_result", dict=True):
     @property
     def text(self) -> str:
         """The words of the content, other blocks left out."""
-        texts = [block.text for block in self.blocks if isinstance(block, Text)]
+        texts = [block.text for block in self.blocks if type(block) is Text]
         return texts[0] if len(texts) == 1 else "\n".join(texts)
 
 

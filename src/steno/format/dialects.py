@@ -36,8 +36,9 @@ def dialect_of(envelope: Envelope) -> Dialect:
         return "spec-004"
     if kind == "compact_system" or (kind == "system" and envelope.subtype == "tool_result"):
         return "spec-000"
-    first = bytes(memoryview(envelope.message)[:1])
-    if first == b'"' or (kind == "assistant" and envelope.subtype and not first):
+    if _is_text(envelope.message) or (
+        kind == "assistant" and envelope.subtype and not envelope.message
+    ):
         return "spec-000"
     return "claude"
 
@@ -55,7 +56,8 @@ def adapted_blocks(envelope: Envelope, line: bytes) -> tuple[Block, ...]:
 
     A tool result of `spec-000` names no call; the parent of the record is the call.
     """
-    text = loose(envelope.message) if envelope.message else None
+    raw: msgspec.Raw = envelope.message or msgspec.Raw()
+    text = loose(raw) if raw else None
     words = text if isinstance(text, str) else ""
     kind, subtype = envelope.type, envelope.subtype
     if kind == "assistant" and subtype == "tool_use":
@@ -63,8 +65,8 @@ def adapted_blocks(envelope: Envelope, line: bytes) -> tuple[Block, ...]:
     if kind == "assistant" and subtype == "thinking":
         return (Thinking(words),)
     if kind == "system" and subtype == "tool_result":
-        raw = envelope.message or msgspec.Raw(b'""')
-        return (ToolResult(envelope.parent_uuid or "", raw, is_error=None),)
+        said = raw or msgspec.Raw(b'""')
+        return (ToolResult(envelope.parent_uuid or "", said, is_error=None),)
     if words:
         return (Text(words),)
     return decode_blocks(envelope.content) if _is_text(envelope.content) else ()
@@ -77,5 +79,5 @@ def _tool_use(envelope: Envelope, line: bytes) -> ToolUse:
     return ToolUse(envelope.uuid or "", str(fields.get("toolName", "")), arguments)
 
 
-def _is_text(raw: msgspec.Raw) -> bool:
-    return bytes(memoryview(raw)[:1]) == b'"'
+def _is_text(value: Any) -> bool:
+    return isinstance(value, msgspec.Raw) and bytes(memoryview(value)[:1]) == b'"'

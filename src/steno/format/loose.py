@@ -8,7 +8,7 @@ whatever comes behind it (a view, a page, SQLite) can hold it. The raw bytes sta
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -17,12 +17,14 @@ from steno.format.depth import depth_of
 if TYPE_CHECKING:
     from json import JSONDecoder
 
-__all__ = ["REFUSED", "loose"]
+__all__ = ["REFUSED", "fill", "loose"]
 
 REFUSED: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What a decoder raises on bytes that are not the JSON it wants."""
 
 _DEEPEST: Final = 512
+# Each level doubles what the decoder has to know.
+_LEVELS: Final = 6
 _MAX_DIGITS: Final = 4_000
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
@@ -34,6 +36,23 @@ def loose(raw: bytes | msgspec.Raw) -> Any:
 
     How deep a decoder can go depends on the Python it runs on, so the limit is our own.
     """
+    try:
+        return _shallow().decode(raw)
+    except REFUSED:
+        return _deep(raw)
+
+
+@cache
+def _shallow() -> msgspec.json.Decoder[Any]:
+    """Return a decoder for what nests no deeper than nearly all does: it need not be measured."""
+    scalar: Any = str | int | float | bool | None
+    value: Any = scalar
+    for _ in range(_LEVELS):
+        value = scalar | dict[str, value] | list[value]
+    return msgspec.json.Decoder(value)
+
+
+def _deep(raw: bytes | msgspec.Raw) -> Any:
     # What is shorter cannot be as deep.
     if len(raw) > _DEEPEST and depth_of(bytes(raw)) > _DEEPEST:
         return None
@@ -77,3 +96,23 @@ def _decoder() -> "JSONDecoder":
     from json import JSONDecoder
 
     return JSONDecoder(strict=False, parse_int=_integer, parse_constant=_no_constant)
+
+
+_T = TypeVar("_T", bound=msgspec.Struct)
+
+
+def fill(shape: type[_T], fields: dict[str, Any]) -> _T:
+    """Build `shape` field by field from decoded JSON; a field that does not fit is left out."""
+    good: dict[str, Any] = {}
+    for field in msgspec.structs.fields(shape):
+        if field.encode_name not in fields:
+            continue
+        value = fields[field.encode_name]
+        try:
+            if field.type is msgspec.Raw:
+                good[field.name] = msgspec.Raw(msgspec.json.encode(value))
+            else:
+                good[field.name] = msgspec.convert(value, field.type)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError, OverflowError):
+            continue
+    return shape(**good)

@@ -5,10 +5,9 @@ from typing import Any, Final, cast
 import msgspec
 
 from steno.format.blocks import Block, Content, KnownContent, Text, read_blocks
-from steno.format.envelope import fill
-from steno.format.loose import REFUSED, loose
+from steno.format.loose import REFUSED, fill, loose
 
-__all__ = ["CacheCreation", "Message", "Usage", "decode_message"]
+__all__ = ["CacheCreation", "KnownMessage", "Message", "Usage", "decode_message"]
 
 
 class CacheCreation(msgspec.Struct, frozen=True, gc=False):
@@ -22,10 +21,10 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     """Token figures of one API response. Count them once per `message.id`."""
 
     input_tokens: int = 0
-    output_tokens: int = 0
     cache_creation_input_tokens: int = 0
     cache_read_input_tokens: int = 0
     cache_creation: CacheCreation | None = None
+    output_tokens: int = 0
     service_tier: str | None = None
 
     @property
@@ -41,6 +40,22 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
         return self.cache_creation.ephemeral_5m_input_tokens
 
     @property
+    def counts(self) -> tuple[int, int, int, int, int]:
+        """Tokens: fresh, output, written to the short and the long cache, read; never below 0."""
+        made = self.cache_creation
+        counts = (
+            self.input_tokens,
+            self.output_tokens,
+            self.cache_creation_input_tokens if made is None else made.ephemeral_5m_input_tokens,
+            0 if made is None else made.ephemeral_1h_input_tokens,
+            self.cache_read_input_tokens,
+        )
+        if min(counts) >= 0:
+            return counts
+        fresh, output, short, long, read = (max(0, count) for count in counts)
+        return fresh, output, short, long, read
+
+    @property
     def context(self) -> int:
         """Everything the model read for this response."""
         return self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
@@ -49,11 +64,11 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 class Message(msgspec.Struct, frozen=True, gc=False):
     """The API message inside a user or assistant record; `content` as it is, `blocks` to read."""
 
+    model: str | None = None
     id: str | None = None
     role: str | None = None
-    model: str | None = None
-    stop_reason: str | None = None
     content: Content = None
+    stop_reason: str | None = None
     usage: Usage | None = None
 
     @property
@@ -65,13 +80,13 @@ class Message(msgspec.Struct, frozen=True, gc=False):
         return content or ()
 
 
-class _Known(Message, frozen=True, gc=False):
+class KnownMessage(Message, frozen=True, gc=False):
     """A message that the decoder reads at once: nothing in it is of an unknown shape."""
 
     content: KnownContent = None
 
 
-_MESSAGE: Final = msgspec.json.Decoder(_Known)
+_MESSAGE: Final = msgspec.json.Decoder(KnownMessage)
 
 
 def decode_message(raw: msgspec.Raw) -> Message | None:

@@ -8,6 +8,8 @@ worked out when asked for, and never raises: what cannot be read is None or empt
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+import msgspec
+
 from steno.format.blocks import Block, Text, Thinking, ToolResult, ToolUse
 from steno.format.dialects import Dialect, adapted_blocks, adapted_role, dialect_of
 from steno.format.envelope import Envelope
@@ -49,38 +51,18 @@ class Gap:
         return Span(self.offset, self.length)
 
 
-class Record:
+class Record(msgspec.Struct, eq=False, gc=False):
     """One line of a session file."""
 
-    __slots__ = (
-        "_blocks",
-        "_kept",
-        "_message",
-        "_time",
-        "ending",
-        "envelope",
-        "line",
-        "notes",
-        "offset",
-    )
-
-    def __init__(
-        self,
-        line: bytes,
-        offset: int,
-        ending: bytes,
-        envelope: Envelope,
-        notes: tuple[Damage, ...] = _NONE,
-    ) -> None:
-        self.line = line
-        self.offset = offset
-        self.ending = ending
-        self.envelope = envelope
-        self.notes = notes
-        self._message: Message | None = _UNREAD
-        self._blocks: tuple[Block, ...] | None = None
-        self._kept: Any = _UNREAD
-        self._time: Any = _UNREAD
+    line: bytes
+    offset: int
+    ending: bytes
+    envelope: Envelope
+    notes: tuple[Damage, ...] = _NONE
+    _message: Message | None = _UNREAD
+    _blocks: tuple[Block, ...] | None = None
+    _kept: Any = _UNREAD
+    _time: Any = _UNREAD
 
     def __repr__(self) -> str:
         return f"<Record {self.kind} at {self.offset}>"
@@ -182,8 +164,8 @@ class Record:
     def message(self) -> Message | None:
         """The API message; None where there is none, or it is no object."""
         if self._message is _UNREAD:
-            raw = self.envelope.message
-            self._message = decode_message(raw) if raw else None
+            said = self.envelope.message
+            self._message = decode_message(said) if isinstance(said, msgspec.Raw) else said or None
         return self._message
 
     @property

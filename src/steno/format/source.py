@@ -41,6 +41,6 @@ class BytesSource:
         return self._data[offset : offset + length]
 
     def chunks(self, start: int = 0) -> Iterator[bytes]:
-        """Yield everything from `start` on, in order."""
-        for offset in range(start, len(self._data), CHUNK):
-            yield self._data[offset : offset + CHUNK]
+        """Yield everything from `start` on at once: it is in memory as it is."""
+        if start < len(self._data):
+            yield self._data[start:]

@@ -6,7 +6,7 @@ import msgspec
 
 from steno.format.blocks import Block as FormatBlock
 from steno.format.blocks import Text, Thinking, ToolResult, ToolUse, UnknownBlock
-from steno.format.envelope import fill
+from steno.format.loose import fill
 from steno.format.message import CacheCreation
 from steno.format.records import Record
 from steno.format.values import as_object
@@ -71,20 +71,25 @@ class _Fork(msgspec.Struct, rename="camel", gc=False):
 class Line(msgspec.Struct, rename="camel", gc=False):
     """A record, as far as the index is concerned."""
 
-    type: str | None = None
-    subtype: str | None = None
-    uuid: str | None = None
+    # In the order that clients write them: the decoder looks for the next one first.
     parent_uuid: str | None = None
-    logical_parent_uuid: str | None = None
-    session_id: str | None = None
-    timestamp: str | int | float | None = None
-    agent_id: str | None = None
-    request_id: str | None = None
+    is_sidechain: bool | None = None
     cwd: str | None = None
+    session_id: str | None = None
     version: str | None = None
     git_branch: str | None = None
-    is_sidechain: bool | None = None
+    agent_id: str | None = None
+    type: str | None = None
+    subtype: str | None = None
+    message: Body | None = None
+    request_id: str | None = None
+    tool_use_result: msgspec.Raw = _NOTHING
+    duration_ms: float | None = None
     is_meta: bool | None = None
+    uuid: str | None = None
+    timestamp: str | int | float | None = None
+    attachment: msgspec.Raw = _NOTHING
+    logical_parent_uuid: str | None = None
     is_compact_summary: bool | None = None
     is_api_error_message: bool | None = None
     custom_title: str | None = None
@@ -92,13 +97,9 @@ class Line(msgspec.Struct, rename="camel", gc=False):
     last_prompt: str | None = None
     summary: str | None = None
     leaf_uuid: str | None = None
-    duration_ms: float | None = None
     pr_url: str | None = None
     forked_from: _Fork | None = None
-    message: Body | None = None
     content: msgspec.Raw = _NOTHING
-    attachment: msgspec.Raw = _NOTHING
-    tool_use_result: msgspec.Raw = _NOTHING
 
 
 decode_lines: Final = msgspec.json.Decoder(Line).decode_lines

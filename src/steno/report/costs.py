@@ -54,8 +54,7 @@ def cost_of_nodes(
 ) -> Cost:
     """Return what the responses among some records cost; `day` says which prices hold."""
     counter = Counter()
-    for node in nodes:
-        counter.add_node(transcript, node)
+    counter.add_nodes(transcript, nodes)
     micro = unpriced = 0
     estimated = False
     for _, amount, rough in _priced(counter, prices, day):
@@ -85,14 +84,5 @@ def _priced(counter: Counter, prices: Prices, day: str) -> Iterator[tuple[str, i
         if found is None:
             yield model, None, estimated
             continue
-        heap = (
-            1,
-            max(0, usage.input_tokens),
-            max(0, usage.output_tokens),
-            max(0, usage.cache_5m),
-            max(0, usage.cache_1h),
-            max(0, usage.cache_read_input_tokens),
-            0,
-            0,
-        )
+        heap = (1, *usage.counts, 0, 0)
         yield model, round(cost_of(heap, found[0]) / _MILLION), estimated

@@ -3,7 +3,8 @@ r"""The one way of untrusted text to a page.
 `words` escapes, and makes visible what hides or turns text around; templates do it to everything
 they are given. HTML that a renderer of ours made passes a second wall: `washed` keeps only the few
 tags and attributes that our renderers use, whatever came in. What is put together by hand, because
-there is much of it, takes its texts from `escaped` or, between tags alone, from `escaped_text`.
+there is much of it, takes its texts from `escaped` or, between tags alone, from `escaped_text`; it
+is `Html` until it is handed to a template, which believes `trusted` alone.
 
 >>> str(words("<b>\u202e</b>"))
 '&lt;b&gt;\\u{202e}&lt;/b&gt;'
@@ -11,13 +12,13 @@ there is much of it, takes its texts from `escaped` or, between tags alone, from
 '<p class="x">hi</p>'
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from markupsafe import Markup
 
-from steno.safe.terminal import clean
+from steno.safe.terminal import clean, clean_lines
 
-__all__ = ["escaped", "escaped_text", "inert", "trusted", "washed", "words"]
+__all__ = ["Html", "escaped", "escaped_text", "inert", "trusted", "washed", "words"]
 
 _TAGS: Final = frozenset(
     [
@@ -85,6 +86,18 @@ _ATTRIBUTES: Final = {
 _SCHEMES: Final = frozenset(("http", "https", "mailto"))
 
 
+if TYPE_CHECKING:
+
+    class Html(str):
+        """HTML that is made of nothing but our own and of what was escaped."""
+
+        __slots__ = ()
+
+else:
+    # A page has very many pieces: only the type checker tells them from other strings.
+    Html = str
+
+
 def inert(text: str) -> str:
     """Return a text in which nothing hides, acts or turns other text around; lines stay lines."""
     return clean(text, newlines=True)
@@ -108,7 +121,7 @@ def escaped(text: str) -> str:
 def escaped_text(text: str) -> str:
     """Return a text as HTML that may only stand between tags: quotes stay as they are."""
     if not (text.isascii() and text.isprintable()):
-        text = clean(text, newlines=True)
+        text = clean_lines(text)
     if "&" in text:
         text = text.replace("&", "&amp;")
     if "<" in text:
@@ -119,7 +132,7 @@ def escaped_text(text: str) -> str:
 
 
 def trusted(html: str) -> Markup:
-    """Return HTML that is made of nothing but our own and of what was escaped."""
+    """Return HTML that is made of nothing but our own and of what was escaped, for a template."""
     # What `Markup(html)` is, at a third of its price.
     return str.__new__(Markup, html)
 

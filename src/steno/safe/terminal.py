@@ -18,6 +18,7 @@ __all__ = [
     "Line",
     "Paint",
     "clean",
+    "clean_lines",
     "cut",
     "one_line",
     "pad",
@@ -107,8 +108,11 @@ def clean(text: str, *, newlines: bool = False) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    if not newlines:
-        return re.sub(_UNSAFE, _visible, text)
+    return clean_lines(text) if newlines else re.sub(_UNSAFE, _visible, text)
+
+
+def clean_lines(text: str) -> str:
+    """Return what `clean` does of a text with several lines, or with odd characters."""
     if "\r" in text:
         text = text.replace("\r\n", "\n")
     # Nearly all of a long text is harmless, and goes at the speed of memory; the rest is short.

@@ -73,42 +73,47 @@ def read_node(record: Record, index: int) -> Node:
     """Make the node of a record."""
     envelope = record.envelope
     ending = record.ending
+    kind = intern(envelope.type or "")
     node = Node(
         index,
         record.offset,
         len(record.line) + len(ending),
-        record.whole,
+        not record.notes or record.whole,
         ending.endswith(b"\n"),
-        intern(envelope.type or ""),
-        intern(envelope.subtype or ""),
+        kind,
+        intern(envelope.subtype) if envelope.subtype else "",
         envelope.uuid,
         envelope.parent_uuid,
         envelope.logical_parent_uuid,
         envelope.timestamp,
         bool(envelope.is_sidechain),
         bool(envelope.is_meta),
-        intern(envelope.agent_id or ""),
+        intern(envelope.agent_id) if envelope.agent_id else "",
         intern(envelope.session_id or ""),
         intern(envelope.version or ""),
     )
-    if record.role:
+    if kind in ROLES or record.role:
         _read_message(node, record)
     return node
 
 
 def _read_message(node: Node, record: Record) -> None:
     message = record.message
-    if message is not None:
+    if message is None:
+        blocks = record.blocks
+    else:
+        blocks = () if isinstance(message.content, str) else message.content or ()
         node.has_message = True
         node.has_content = message.content is not None
         node.message_id = message.id
-        node.model = intern(message.model or "")
-        is_error = bool(record.envelope.is_api_error_message)
-        node.synthetic_error = is_error and node.model == "<synthetic>"
-    for block in record.blocks:
-        if isinstance(block, ToolUse):
+        if message.model:
+            node.model = intern(message.model)
+            is_error = bool(record.envelope.is_api_error_message)
+            node.synthetic_error = is_error and node.model == "<synthetic>"
+    for block in blocks:
+        if type(block) is ToolUse:
             node.uses += (block.id,)
-        elif isinstance(block, ToolResult):
+        elif type(block) is ToolResult:
             node.results += (block.tool_use_id,)
 
 

@@ -333,8 +333,7 @@ class Session:
     @cached_property
     def _counter(self) -> Counter:
         counter = Counter()
-        for node in self.transcript.nodes:
-            counter.add_node(self.transcript, node)
+        counter.add_nodes(self.transcript, self.transcript.nodes)
         for thread in self._cast.all:
             thread.count(counter)
         return counter

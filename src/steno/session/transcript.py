@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steno.errors import Unreadable
-from steno.format.lines import LINE_CAP, read_bytes, read_pieces
+from steno.format.lines import LINE_CAP, Stretch, make_record, read_bytes, read_pieces
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import Source
 from steno.format.spans import Damage, Span
@@ -33,10 +33,12 @@ class Transcript:
         self._by_uuid: dict[str, Node] | None = None
         self._recent: dict[int, Record] = {}
 
-    def take(self, record: Record) -> Node:
-        """Take in the next record of the file."""
+    def take(self, record: Record, *, hold: bool = False) -> Node:
+        """Take in the next record of the file; `hold` keeps it at hand."""
         node = read_node(record, len(self.nodes))
         self.nodes.append(node)
+        if hold:
+            self._recent[record.offset] = record
         if record.notes and not all(note.id in _FOUND_AGAIN for note in record.notes):
             self.notes[record.offset] = record.notes
         return node
@@ -68,6 +70,10 @@ class Transcript:
 
     def _read_again(self, node: Node) -> Record:
         raw = self.source.read(node.offset, node.length)
+        if raw.find(b"\n") == node.length - 1 and node.offset not in self.notes:
+            sound = make_record(Stretch(raw[:-1], node.offset, ended=True))
+            if sound is not None:
+                return sound
         found = next(read_bytes(raw, cap=len(raw)), None)
         if not isinstance(found, Record) or found.length != node.length:
             raise Unreadable(
@@ -102,10 +108,13 @@ class Transcript:
         return None
 
 
-def load(source: Source, *, cap: int = LINE_CAP) -> Transcript:
-    """Read a whole file into nodes; memory grows with the number of records, not their size."""
+def load(source: Source, *, cap: int = LINE_CAP, hold: bool = False) -> Transcript:
+    """Read a whole file into nodes; memory grows with the number of records, not their size.
+
+    `hold` keeps the records as well, for whoever will ask for all of them.
+    """
     transcript = Transcript(source, [], [], cap=cap)
-    _take_from(transcript, 0)
+    _take_from(transcript, 0, hold=hold)
     return transcript
 
 
@@ -126,10 +135,10 @@ def grown(before: Transcript, source: Source) -> Transcript:
     return transcript
 
 
-def _take_from(transcript: Transcript, start: int) -> None:
+def _take_from(transcript: Transcript, start: int, *, hold: bool = False) -> None:
     for piece in read_pieces(transcript.source, start, cap=transcript.cap):
         if isinstance(piece, Record):
-            transcript.take(piece)
+            transcript.take(piece, hold=hold)
         else:
             transcript.gaps.append(piece)
     transcript.close_last_line()

@@ -175,8 +175,8 @@ def _read_odd(line: bytes) -> list[_Line]:
     """Read what the fast decoder refuses: a field of another type, a damaged line, no record."""
     if b"{" not in line:
         return []
-    from steno.format.envelope import fill
     from steno.format.lines import read_bytes
+    from steno.format.loose import fill
     from steno.format.records import Record
 
     records = (piece for piece in read_bytes(line) if isinstance(piece, Record))

@@ -63,13 +63,13 @@ def _environment() -> "Environment":
         project=words.project_name,
         tag=tag_of,
     )
-    from steno.web.render.pieces import icon_of
+    from steno.web.render.pieces import glyph
     from steno.web.story.drawn import turn_html
     from steno.web.story.line import steps_html
 
     shared: dict[str, Any] = {
         "count": words.count,
-        "glyph": icon_of,
+        "glyph": glyph,
         "steps_html": steps_html,
         "turn_html": turn_html,
     }

@@ -128,7 +128,7 @@ def _translate(drafts: Drafts, node: Node, record: Record, role: str) -> None:
 def _message(record: Record) -> dict[str, Any]:
     if record.message is None:
         return {}
-    return as_object(loose(record.envelope.message)) or {}
+    return as_object(record.fields.get("message")) or {}
 
 
 def _block(block: Block) -> dict[str, Any]:

@@ -6,14 +6,11 @@ Whatever is made of it afterwards cannot tell what was masked, because it never 
 import msgspec
 
 from steno.errors import Unreadable
-from steno.format.lines import read_pieces
-from steno.format.records import Record
 from steno.format.source import BytesSource
 from steno.safe.masking import Edit, Masker, applied, edits_of
-from steno.session.nodes import Node
 from steno.session.session import Session
 from steno.session.story.threads import AgentFile
-from steno.session.transcript import Transcript
+from steno.session.transcript import Transcript, load
 from steno.store.agents import agent_files
 from steno.store.archive.opened import opened
 from steno.store.found import Found
@@ -31,15 +28,6 @@ class Leaving(msgspec.Struct, frozen=True):
     size: int
 
 
-class Held(Transcript):
-    """A transcript that keeps its records, because all of them will be asked for."""
-
-    def take(self, record: Record) -> Node:
-        """Take in the next record of the file."""
-        self._recent[record.offset] = record
-        return super().take(record)
-
-
 def open_leaving(found: Found, masker: Masker | None) -> Leaving:
     """Return a session with its sub-agents; without a masker, as it is.
 
@@ -54,9 +42,10 @@ def open_leaving(found: Found, masker: Masker | None) -> Leaving:
         except Unreadable:
             # The session's own story must not fail for want of a sub-agent's.
             data = b""
-        return _held(masked_bytes(data, masker, f"{name}/{each.place.agent_id}"))
+        leaving = masked_bytes(data, masker, f"{name}/{each.place.agent_id}")
+        return load(BytesSource(leaving), hold=True)
 
-    own = _held(masked_bytes(bytes_of(found), masker, name))
+    own = load(BytesSource(masked_bytes(bytes_of(found), masker, name)), hold=True)
     version = next((node.version for node in reversed(own.nodes) if node.version), "")
     session = Session(
         own,
@@ -87,17 +76,6 @@ def bytes_of(found: Found) -> bytes:
 def masked_bytes(data: bytes, masker: Masker | None, where: str) -> bytes:
     """Return the bytes of a file as they may leave."""
     return data if masker is None else masker.data(data, where)
-
-
-def _held(data: bytes) -> Transcript:
-    transcript = Held(BytesSource(data), [], [])
-    for piece in read_pieces(transcript.source):
-        if isinstance(piece, Record):
-            transcript.take(piece)
-        else:
-            transcript.gaps.append(piece)
-    transcript.close_last_line()
-    return transcript
 
 
 def _said(text: str, masker: Masker | None, where: str) -> str:

@@ -29,6 +29,7 @@ second root  it begins without a parent
 """
 _NOBODY = -1
 _SPOKEN: frozenset[str] = frozenset(("human", "tool_result", "compact_recap", "compact_prelude"))
+_SAID = CONVERSATION | _SPOKEN
 
 
 class Branch:
@@ -119,6 +120,10 @@ def lay_out(transcript: Transcript, loaded: Loaded, conversation: list[Node]) ->
     """Sort everything that is not in the conversation into dead ends and branches."""
     here = {node.uuid for node in conversation}
     main = [node for node in loaded.nodes.values() if not node.sidechain or node.uuid in here]
+    outside = [node for node in main if node.uuid not in here]
+    strays = _strays(transcript)
+    if not any(map(_goes_on, outside)):
+        return Layout(list(_placed(conversation, [*outside, *strays])), [])
     groups = _Groups(main)
     on = {groups.of[uuid] for uuid in here if uuid in groups.of}
     paths = _paths(groups, on)
@@ -127,9 +132,9 @@ def lay_out(transcript: Transcript, loaded: Loaded, conversation: list[Node]) ->
     parts: list[list[Node]] = [[] for _ in paths]
     for group in range(len(groups.members)):
         number = None if group in on else _owner(groups, group, on, owner)
-        outside = (node for node in groups.members[group] if node.uuid not in here)
-        (beside if number is None else parts[number]).extend(outside)
-    beside.extend(_strays(transcript))
+        off = (node for node in groups.members[group] if node.uuid not in here)
+        (beside if number is None else parts[number]).extend(off)
+    beside.extend(strays)
     branches = [
         _branch(transcript, loaded, groups, path, part)
         for path, part in zip(paths, parts, strict=True)
@@ -201,7 +206,7 @@ def _strays(transcript: Transcript) -> Iterator[Node]:
     """Yield what would be conversation but has no id to be linked by."""
     yield from absorbed(transcript)
     for node in transcript.nodes:
-        if node.uuid is None and node.type in CONVERSATION | _SPOKEN and not node.sidechain:
+        if node.uuid is None and node.type in _SAID and not node.sidechain:
             yield node
 
 
@@ -226,8 +231,9 @@ def _with_ends(
     yield from _ends(below.pop(None, []), below)
     for node in conversation:
         yield node
-        ends = [*below.pop(node.uuid, []), *below.pop(node.index, [])]
-        yield from _ends(ends, below)
+        for place in (node.uuid, node.index):
+            if place in below:
+                yield from _ends(below.pop(place), below)
     # Dead ends that only hang on each other.
     while below:
         yield from _ends(below.pop(next(iter(below))), below)

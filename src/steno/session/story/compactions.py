@@ -99,6 +99,8 @@ def compactions_of(
     """Return the compactions among some records in order, by the index of their boundary."""
     found: dict[int, Compaction] = {}
     for place, node in enumerate(nodes):
+        if not node.subtype and node.type not in _DIALECT:
+            continue
         if node.is_boundary:
             found[node.index] = _full(transcript, loaded, nodes, place)
         elif node.subtype == _MICRO:

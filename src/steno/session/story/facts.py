@@ -1,14 +1,15 @@
 """What the records of a session say about where, when and with what it ran."""
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from steno.format.envelope import Envelope, fill
-from steno.format.loose import REFUSED
-from steno.format.records import read_time
+from steno.format.loose import REFUSED, fill
+from steno.format.records import Record, read_time
 from steno.session.nodes import Node
+from steno.session.story.usage import SYNTHETIC
 from steno.session.transcript import Transcript
 
 __all__ = ["Facts", "facts_of"]
@@ -38,7 +39,7 @@ class _Fork(msgspec.Struct, rename="camel"):
     session_id: str | None = None
 
 
-class _Place(msgspec.Struct, rename="camel"):
+class _Line(msgspec.Struct, rename="camel"):
     cwd: str | None = None
     git_branch: str | None = None
     entrypoint: str | None = None
@@ -49,83 +50,92 @@ class _Place(msgspec.Struct, rename="camel"):
     relocated_cwd: str | None = None
 
 
-_PLACE: Final = msgspec.json.Decoder(_Place)
+class _Place(msgspec.Struct, frozen=True, gc=False):
+    """Where a record was written, as far as it says it."""
+
+    cwd: str | None
+    branch: str | None
+    entrypoint: str | None
+    slug: str | None
+    session: str | None
+    lineage: str | None = None
+    fork: str | None = None
+
+
+_LINE: Final = msgspec.json.Decoder(_Line)
 _QUIET: Final = frozenset(
     ("api-request", "api-request-blob", "api-request-shape", "file-history-snapshot", "progress")
 )
 """Types whose lines are long and say nothing new about the place."""
 
 
-class _Gatherer:
-    def __init__(self) -> None:
-        self.seen: dict[str, dict[str, None]] = {}
-        self.last: dict[str, str] = {}
-
-    def note(self, name: str, value: str | None) -> None:
-        if value:
-            self.seen.setdefault(name, {})[value] = None
-            self.last[name] = value
-
-    def all(self, name: str) -> tuple[str, ...]:
-        return tuple(self.seen.get(name, ()))
-
-
 def facts_of(transcript: Transcript) -> Facts:
     """Read through a session once and note what it says about itself."""
-    found = _Gatherer()
+    nodes = transcript.nodes
     first: datetime | None = None
     last: datetime | None = None
-    left = False
-    for node in transcript.nodes:
-        found.note("version", node.version)
-        if node.model != "<synthetic>":
-            found.note("model", node.model)
-        moment = read_time(node.timestamp)
+    place: _Place | None = None
+    places: dict[_Place, None] = {}
+    branch = ""
+    for node in nodes:
+        held = transcript.held(node)
+        moment = read_time(node.timestamp) if held is None else held.time
         if moment is not None:
             first = moment if first is None or moment < first else first
             last = moment if last is None or moment > last else last
-        left = (left and not node.converses) or node.type == "cost-state"
-        if node.type not in _QUIET:
-            _note(found, _place(transcript, node))
+        if node.type in _QUIET:
+            continue
+        before, place = place, _place(transcript, node, held)
+        # Nearly all are written where the one before was.
+        if place != before:
+            places[place] = None
+            branch = place.branch or branch
     return Facts(
-        cwds=found.all("cwd"),
-        git_branches=found.all("branch"),
-        last_branch=found.last.get("branch", ""),
-        versions=found.all("version"),
-        models=found.all("model"),
-        entrypoints=found.all("entrypoint"),
-        slugs=found.all("slug"),
-        session_ids=found.all("session"),
-        lineage=found.all("lineage"),
-        forked_from=found.all("fork"),
+        cwds=_each(place.cwd for place in places),
+        git_branches=_each(place.branch for place in places),
+        last_branch=branch,
+        versions=_each(node.version for node in nodes),
+        models=_each(node.model for node in nodes if node.model != SYNTHETIC),
+        entrypoints=_each(place.entrypoint for place in places),
+        slugs=_each(place.slug for place in places),
+        session_ids=_each(place.session for place in places),
+        lineage=_each(place.lineage for place in places),
+        forked_from=_each(place.fork for place in places),
         started=first,
         ended=last,
-        left=left,
+        left=_left(nodes),
     )
 
 
-def _note(found: _Gatherer, place: _Place | Envelope) -> None:
-    cwd = place.cwd
-    if isinstance(place, _Place):
-        cwd = cwd or place.relocated_cwd
-        found.note("lineage", place.lineage)
-        if place.forked_from is not None:
-            found.note("fork", place.forked_from.session_id)
-    found.note("cwd", cwd)
-    found.note("branch", place.git_branch)
-    found.note("entrypoint", place.entrypoint)
-    found.note("slug", place.slug)
-    found.note("session", place.session_id)
+def _each(values: Iterable[str | None]) -> tuple[str, ...]:
+    """Return what there is, each once, in order of appearance."""
+    return tuple(value for value in dict.fromkeys(values) if value)
 
 
-def _place(transcript: Transcript, node: Node) -> _Place | Envelope:
-    held = transcript.held(node)
+def _left(nodes: list[Node]) -> bool:
+    for node in reversed(nodes):
+        if node.type == "cost-state":
+            return True
+        if node.converses:
+            return False
+    return False
+
+
+def _place(transcript: Transcript, node: Node, held: Record | None) -> _Place:
     if held is not None:
-        envelope = held.envelope
-        if not (envelope.lineage or envelope.forked_from or envelope.relocated_cwd):
-            return envelope
+        said = held.envelope
+        if not (said.lineage or said.forked_from or said.relocated_cwd):
+            return _Place(said.cwd, said.git_branch, said.entrypoint, said.slug, said.session_id)
     try:
-        return _PLACE.decode(transcript.source.read(node.offset, node.length))
+        line = _LINE.decode(transcript.source.read(node.offset, node.length))
     except REFUSED:
-        fields: dict[str, Any] = transcript.record(node).fields
-        return fill(_Place, fields)
+        line = fill(_Line, transcript.record(node).fields)
+    return _Place(
+        line.cwd or line.relocated_cwd,
+        line.git_branch,
+        line.entrypoint,
+        line.slug,
+        line.session_id,
+        line.lineage,
+        line.forked_from.session_id if line.forked_from else None,
+    )

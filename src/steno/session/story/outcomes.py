@@ -1,13 +1,14 @@
 """One line per tool: what it was asked, and what came of it."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
 import msgspec
 
 from steno.format.blocks import Image, ToolResult
 from steno.format.records import Record
+from steno.session.story.runners import tests_in
 from steno.session.story.steps import FileTouch, State, one_line
 
 __all__ = ["AGENT_TOOLS", "Outcome", "outcome_of", "subject_of", "touch_of"]
@@ -15,7 +16,7 @@ __all__ = ["AGENT_TOOLS", "Outcome", "outcome_of", "subject_of", "touch_of"]
 AGENT_TOOLS: Final = frozenset(("Task", "Agent"))
 _MINUS: Final = "\N{MINUS SIGN}"
 _SHORT: Final = 80
-_TAIL: Final = 4000
+_HEAD: Final = 400
 _FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "Agent": ("description", "prompt"),
     "Bash": ("command",),
@@ -99,23 +100,25 @@ def subject_of(tool: str, asked: Fields) -> str:
     if tool == "AskUserQuestion":
         questions = [_fields(item) for item in _list(asked.get("questions"))]
         return one_line(_text(questions[0].get("question"))) if questions else ""
-    names = _FIELDS.get(tool, ())
-    first = next((text for name in names if (text := _text(asked.get(name)))), "")
-    more = [text for name in _JOINED.get(tool, ()) if (text := _text(asked.get(name)))]
-    if first or more:
-        return one_line(" ".join([*([first] if first else []), *more]))
-    return one_line(_guess(asked))
+    said = _first(asked, _FIELDS.get(tool, ()))
+    if tool in _JOINED:
+        said = " ".join(filter(None, (said, *(_text(asked.get(name)) for name in _JOINED[tool]))))
+    return one_line(said or _first(asked, _LIKELY) or _first(asked, asked))
 
 
-def _guess(asked: Fields) -> str:
-    likely = next((text for name in _LIKELY if (text := _text(asked.get(name)))), "")
-    return likely or next((text for value in asked.values() if (text := _text(value))), "")
+def _first(asked: Fields, names: Iterable[str]) -> str:
+    for name in names:
+        if text := _text(asked.get(name)):
+            return text
+    return ""
 
 
 def touch_of(tool: str, asked: Fields) -> FileTouch | None:
     """Return the file a call reads or changes, as far as the call alone says it."""
+    if tool != "Read" and tool not in _CHANGES:
+        return None
     path = _text(asked.get("notebook_path" if tool == "NotebookEdit" else "file_path"))
-    if not path or (tool != "Read" and tool not in _CHANGES):
+    if not path:
         return None
     match tool:
         case "Edit":
@@ -153,7 +156,8 @@ def outcome_of(
 ) -> Outcome:
     """Return what came of a call; `touch` is what the call alone said about a file."""
     # One record may answer several calls; what the client kept is then of no certain call.
-    detail = record.tool_use_result if len(record.tool_results) == 1 else None
+    alone = len(record.blocks) == 1 or len(record.tool_results) == 1
+    detail = record.tool_use_result if alone else None
     text = block.text
     refused = _denied(record, text, detail)
     if refused or block.is_error:
@@ -170,8 +174,9 @@ def outcome_of(
 def _denied(record: Record, text: str, detail: Any) -> bool:
     if record.envelope.tool_denial_kind:
         return True
-    said = detail if isinstance(detail, str) else ""
-    return bool(_REFUSED.search(said[:400]) or _REFUSED.match(text[:400]))
+    if isinstance(detail, str) and _REFUSED.search(detail, 0, _HEAD):
+        return True
+    return _REFUSED.match(text, 0, _HEAD) is not None
 
 
 def _failure(text: str, *, refused: bool) -> Outcome:
@@ -181,7 +186,7 @@ def _failure(text: str, *, refused: bool) -> Outcome:
     if _INTERRUPTED in text:
         return Outcome("interrupted", "interrupted")
     if found:
-        tests = _tests(text)
+        tests = tests_in(text)
         return Outcome(f"exit {found[1]}" + (f", {tests}" if tests else ""), "failed")
     words = _ERROR_TAG.sub("", text).replace(_ERROR_END, "")
     return Outcome(one_line(words, _SHORT) or "failed", "failed")
@@ -229,7 +234,7 @@ def _read(kept: Fields, text: str, block: ToolResult) -> str:
 def _bash(kept: Fields, text: str, _block: ToolResult) -> str:
     if kept.get("backgroundTaskId"):
         return "in background"
-    tests = _tests(text)
+    tests = tests_in(text)
     if tests:
         return tests
     said = _text(kept.get("stdout")) + _text(kept.get("stderr")) if kept else text
@@ -325,37 +330,6 @@ _READERS: Final[dict[str, Callable[[Fields, str, ToolResult], str]]] = {
     "WebFetch": _fetch,
     "WebSearch": _search,
 }
-
-
-# Test runners
-
-_RUNNERS: Final = (
-    re.compile(r"=+ (?P<words>[^=\n]*\b(?:passed|failed|errors?)\b[^=\n]*?) in [\d.:]+ ?s"),
-    re.compile(r"^(?P<words>\d+ (?:passed|failed|errors?)\b[^\n]*?) in [\d.:]+ ?s", re.MULTILINE),
-    re.compile(r"^test result: \w+\. (?P<words>\d+ passed; \d+ failed)", re.MULTILINE),
-    re.compile(r"^\s*Tests:\s+(?P<words>[^\n]*\b(?:passed|failed)\b[^\n]*)", re.MULTILINE),
-    re.compile(r"^\s*Tests\s+(?P<words>\d+ (?:passed|failed)[^\n(]*)", re.MULTILINE),
-    re.compile(r"^\s*(?P<words>\d+ passing\b[^\n(]*)", re.MULTILINE),
-    re.compile(r"^(?P<words>Ran \d+ tests?) in [\d.]+s\s+(?P<end>OK|FAILED[^\n]*)", re.MULTILINE),
-)
-
-
-_TOLD: Final = ("passed", "failed", "error", "passing", "Ran ")
-"""Of these one stands in whatever a runner says."""
-
-
-def _tests(text: str) -> str:
-    """Return what a test runner says at the end of its output, or nothing."""
-    tail = text[-_TAIL:]
-    if not any(word in tail for word in _TOLD):
-        return ""
-    for runner in _RUNNERS:
-        said = list(runner.finditer(tail))
-        if said:
-            found = said[-1]
-            end = found.groupdict().get("end")
-            return one_line(f"{found['words'].strip()}{f', {end}' if end else ''}", _SHORT)
-    return ""
 
 
 # Values that may be anything

@@ -92,6 +92,7 @@ _TAGS: Final[tuple[tuple[str, Origin], ...]] = (
     ("[Request interrupted by user", "interrupt"),
     ("This session is being continued from a previous conversation", "summary"),
 )
+_MARKS: Final = tuple(tag for tag, _ in _TAGS)
 _KINDS: Final[dict[str, Origin]] = {
     "human": "human",
     "task-notification": "notification",
@@ -151,7 +152,9 @@ def origin_of(record: Record, *, agent: bool = False) -> Origin:
 def tagged(text: str) -> Origin | None:
     """Return the origin that the beginning of a text gives away."""
     start = text.lstrip()[:80]
-    return next((origin for tag, origin in _TAGS if start.startswith(tag)), None)
+    if not start.startswith(_MARKS):
+        return None
+    return next(origin for tag, origin in _TAGS if start.startswith(tag))
 
 
 def words_of(record: Record) -> str:

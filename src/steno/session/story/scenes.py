@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from steno.session.story.compactions import Compaction
 from steno.session.story.prompts import FAINT, Prompt
-from steno.session.story.steps import Draft, FileTouch, Step, one_line
+from steno.session.story.steps import Draft, FileTouch, Kind, Step, one_line
 from steno.session.story.usage import Counter
 
 if TYPE_CHECKING:
     from steno.session.nodes import Node
 
-__all__ = ["Scene"]
+__all__ = ["Scene", "Work"]
 
 _SILENT: Final = frozenset(("note", "hook", "thought"))
 """Kinds that do not come between the words of an answer."""
@@ -100,9 +100,11 @@ class Scene:
 
     # Middle
 
-    def add(self, draft: Draft, time: datetime | None) -> Draft:
+    def add(
+        self, kind: Kind, verb: str, subject: str, node: "Node | None", time: datetime | None
+    ) -> Draft:
         """Append a step."""
-        draft.started = time
+        draft = Draft(kind, verb, subject, node, time)
         self.drafts.append(draft)
         return draft
 

@@ -1,6 +1,7 @@
 """Records → steps: what each kind of record adds to the turn it stands in."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
@@ -15,13 +16,12 @@ from steno.format.blocks import (
     ToolUse,
     read_blocks,
 )
-from steno.format.envelope import fill
-from steno.format.loose import REFUSED, loose
+from steno.format.loose import REFUSED, fill, loose
 from steno.format.records import Record
 from steno.session.nodes import Node
 from steno.session.story.outcomes import AGENT_TOOLS, outcome_of, subject_of, touch_of
 from steno.session.story.prompts import Origin, inside, tagged, words_of
-from steno.session.story.scenes import Scene
+from steno.session.story.scenes import Scene, Work
 from steno.session.story.steps import Draft, one_line
 from steno.session.story.usage import SYNTHETIC
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Teller"]
 
-_CALLS: Final = (ToolUse, ServerToolUse)
 _NOTES: Final[dict[str, str]] = {
     "meta": "Note",
     "summary": "Summary",
@@ -90,58 +89,62 @@ class Teller:
 
     def assistant(self, scene: Scene, record: Record, node: Node) -> None:
         """Take in a line of a response."""
-        if node.model == SYNTHETIC or record.envelope.is_api_error_message:
+        envelope = record.envelope
+        if node.model == SYNTHETIC or envelope.is_api_error_message:
             self._synthetic(scene, record, node)
             return
         scene.answered = True
         scene.counter.add(record)
         self._recovered(scene)
         for block in record.blocks:
-            self._block(scene, record, node, block)
-        if bytes(record.envelope.is_aborted_mid_stream) == b"true":
+            draft = self._block(scene, record, node, block)
+            if draft is not None:
+                draft.message_id = node.message_id or envelope.request_id or node.uuid or ""
+        aborted = envelope.is_aborted_mid_stream
+        if aborted and bytes(aborted) == b"true":
             scene.interrupted = True
 
-    def _block(self, scene: Scene, record: Record, node: Node, block: Block) -> None:
-        if isinstance(block, _CALLS):
-            draft = self._call(scene, record, node, block)
-            scene.work("call", record.time)
-        elif isinstance(block, Text):
+    def _block(self, scene: Scene, record: Record, node: Node, block: Block) -> Draft | None:
+        """Take in a part of a response; words that say nothing are no step."""
+        time = record.time
+        work: Work = "call"
+        if type(block) is ToolUse or type(block) is ServerToolUse:
+            draft = self._call(scene, node, block, time)
+        elif type(block) is Text:
             if not block.text.strip():
-                return
-            draft = scene.add(Draft("words", "Said", one_line(block.text), call=node), record.time)
+                return None
+            draft = scene.add("words", "Said", one_line(block.text), node, time)
             draft.text = block.text
-            cut = record.message is not None and record.message.stop_reason == "tool_use"
-            scene.work("call" if cut else "words", record.time)
-        elif isinstance(block, Thinking | RedactedThinking):
-            thought = block.thinking if isinstance(block, Thinking) else ""
-            draft = scene.add(
-                Draft("thought", "Thought", one_line(thought), call=node), record.time
-            )
-            scene.work("call", record.time)
+            if record.message is None or record.message.stop_reason != "tool_use":
+                work = "words"
+        elif type(block) is Thinking or type(block) is RedactedThinking:
+            thought = block.thinking if type(block) is Thinking else ""
+            draft = scene.add("thought", "Thought", one_line(thought), node, time)
         else:
-            draft = scene.add(Draft("unknown", block.type or "block", call=node), record.time)
-            scene.work("words", record.time)
-        draft.message_id = node.message_id or record.envelope.request_id or node.uuid or ""
+            draft = scene.add("unknown", block.type or "block", "", node, time)
+            work = "words"
+        scene.work(work, time)
+        return draft
 
     def _call(
-        self, scene: Scene, record: Record, node: Node, block: ToolUse | ServerToolUse
+        self, scene: Scene, node: Node, block: ToolUse | ServerToolUse, time: datetime | None
     ) -> Draft:
-        asked = block.input
+        name, asked = block.name, block.input
         draft = self._calls.get(block.id) if block.id else None
         if draft is None or draft.call is not None:
-            draft = scene.add(Draft("tool", ""), record.time)
-            draft.state = "ok" if isinstance(block, ServerToolUse) else "open"
+            draft = scene.add("tool", "", "", node, time)
+            draft.state = "ok" if type(block) is ServerToolUse else "open"
             if block.id:
                 self._calls.setdefault(block.id, draft)
-        draft.call, draft.call_id, draft.started = node, block.id, record.time
-        draft.verb = one_line(block.name) or "tool"
-        draft.subject = subject_of(block.name, asked)
-        draft.touch = touch_of(block.name, asked)
+        draft.call, draft.call_id, draft.started = node, block.id, time
+        draft.verb = one_line(name) or "tool"
+        draft.subject = subject_of(name, asked)
+        draft.touch = touch_of(name, asked)
         draft.agent = self._agents.get(block.id)
-        if block.name == "Bash":
+        if name == "Bash":
             command = asked.get("command")
             draft.command = command if isinstance(command, str) else ""
-        if block.name in AGENT_TOOLS or draft.agent is not None:
+        if name in AGENT_TOOLS or draft.agent is not None:
             draft.kind = "agent"
             kind = asked.get("subagent_type")
             named = draft.agent.kind if draft.agent is not None else ""
@@ -151,9 +154,9 @@ class Teller:
     def _synthetic(self, scene: Scene, record: Record, node: Node) -> None:
         """Take in what the client said in the model's name: mostly that something failed."""
         if not record.envelope.is_api_error_message:
-            scene.add(Draft("note", "Note", one_line(record.text), call=node), record.time)
+            scene.add("note", "Note", one_line(record.text), node, record.time)
             return
-        draft = scene.last_error() or scene.add(Draft("error", "API error"), record.time)
+        draft = scene.last_error() or scene.add("error", "API error", "", node, record.time)
         draft.subject = one_line(record.text)
         draft.call, draft.state = node, "failed"
         scene.answered = True
@@ -171,16 +174,16 @@ class Teller:
     def results(self, scene: Scene, record: Record, node: Node) -> None:
         """Take in tool results, and what else stands beside them."""
         for block in record.blocks:
-            if isinstance(block, ToolResult):
+            if type(block) is ToolResult:
                 self._result(scene, record, node, block)
-            elif isinstance(block, Text):
+            elif type(block) is Text:
                 self._aside(scene, record, node, block.text)
         scene.work("result", record.time)
 
     def _result(self, scene: Scene, record: Record, node: Node, block: ToolResult) -> None:
         draft = self._calls.get(block.tool_use_id)
         if draft is None:
-            draft = scene.add(Draft("tool", "Result"), record.time)
+            draft = scene.add("tool", "Result", "", None, record.time)
             draft.call_id = block.tool_use_id
             self._calls[block.tool_use_id] = draft
         elif draft.result is not None:
@@ -199,7 +202,7 @@ class Teller:
         elif text.lstrip().startswith("<system-reminder>"):
             self.mark(scene, record, node, "meta", text)
         elif text.strip():
-            scene.add(Draft("queued", "Said", one_line(text), call=node), record.time)
+            scene.add("queued", "Said", one_line(text), node, record.time)
 
     # Users that are nobody
 
@@ -221,8 +224,8 @@ class Teller:
     def mark(self, scene: Scene, record: Record, node: Node, origin: Origin, text: str) -> None:
         """Leave a note of a record."""
         said = _printed(text) if origin == "output" else text
-        draft = scene.add(Draft("note", _NOTES.get(origin, "Note"), one_line(said)), record.time)
-        draft.call = node
+        verb = _NOTES.get(origin, "Note")
+        draft = scene.add("note", verb, one_line(said), node, record.time)
         if origin == "hook":
             draft.kind = "hook"
         if origin == "interrupt":
@@ -243,10 +246,10 @@ class Teller:
                     self._hook(scene, record, node, data)
             case "queue-operation":
                 text = _words(loose(record.envelope.content) if record.envelope.content else "")
-                scene.add(Draft("queued", "Queued", one_line(text), call=node), record.time)
+                scene.add("queued", "Queued", one_line(text), node, record.time)
             case kind:
                 said = one_line(record.text)
-                scene.add(Draft("unknown", kind or "record", said, call=node), record.time)
+                scene.add("unknown", kind or "record", said, node, record.time)
 
     def _attachment(self, scene: Scene, record: Record, node: Node) -> None:
         data = _read(record.envelope.attachment, _Attached)
@@ -257,23 +260,23 @@ class Teller:
         else:
             subject = data.display_path or data.filename or data.path
             verb = data.type.replace("_", " ") or "attachment"
-            scene.add(Draft("note", verb, one_line(subject), call=node), record.time)
+            scene.add("note", verb, one_line(subject), node, record.time)
 
     def _queued(self, scene: Scene, record: Record, node: Node, data: _Attached) -> None:
         text = _words(data.prompt)
         if data.command_mode != "task-notification" and tagged(text) != "notification":
-            scene.add(Draft("queued", "Queued", one_line(text), call=node), record.time)
+            scene.add("queued", "Queued", one_line(text), node, record.time)
             return
         summary = inside(text, "summary") or text
-        draft = scene.add(Draft("note", "Notification", one_line(summary), call=node), record.time)
+        draft = scene.add("note", "Notification", one_line(summary), node, record.time)
         names = (inside(text, "tool-use-id"), inside(text, "task-id"))
         draft.agent = next((self._agents[name] for name in names if name in self._agents), None)
         draft.kind = "note" if draft.agent is None else "agent"
 
     def _hook(self, scene: Scene, record: Record, node: Node, data: _Attached) -> None:
         verb = data.hook_name or data.hook_event or "Hook"
-        draft = scene.add(Draft("hook", one_line(verb), one_line(data.command)), record.time)
-        draft.call = node
+        said = one_line(data.command)
+        draft = scene.add("hook", one_line(verb), said, node, record.time)
         if data.exit_code:
             draft.outcome = f"exit {data.exit_code:.0f}"
         if data.type.endswith("_error"):
@@ -296,7 +299,7 @@ class Teller:
             case subtype if subtype not in _QUIET_SYSTEM:
                 verb = subtype.replace("_", " ").capitalize() or "System"
                 said = one_line(data.content or record.text)
-                scene.add(Draft("note", verb, said, call=node), record.time)
+                scene.add("note", verb, said, node, record.time)
             case _:
                 return
 
@@ -304,7 +307,7 @@ class Teller:
         """Take in the summary of the hooks that ran at the end; each may have its own record."""
         last = scene.drafts[-1] if scene.drafts else None
         if last is None or last.kind != "hook" or not last.verb.startswith("Stop"):
-            last = scene.add(Draft("hook", "Stop", _hooks(data), call=node), record.time)
+            last = scene.add("hook", "Stop", _hooks(data), node, record.time)
         last.result = node
         if data.hook_errors:
             last.state = "failed"
@@ -312,7 +315,7 @@ class Teller:
 
     def _retry(self, scene: Scene, record: Record, node: Node, data: _System) -> None:
         error = data.error or _ErrorDetail()
-        draft = scene.last_error() or scene.add(Draft("error", "API error"), record.time)
+        draft = scene.last_error() or scene.add("error", "API error", "", node, record.time)
         draft.retries += 1
         status = f"{error.status:.0f}" if error.status is not None else ""
         draft.subject = one_line(error.message or error.formatted or status) or draft.subject
@@ -325,14 +328,14 @@ class Teller:
         if tagged(content) == "command":
             name = inside(content, "command-name")
             args = one_line(inside(content, "command-args"))
-            scene.add(Draft("note", name or "Command", args, call=node), record.time)
+            scene.add("note", name or "Command", args, node, record.time)
             return
         last = scene.drafts[-1] if scene.drafts else None
         said = one_line(_printed(content), 80)
         if last is not None and last.verb.startswith("/") and last.result is None:
             last.result, last.outcome = node, said
         else:
-            scene.add(Draft("note", "Output", said, call=node), record.time)
+            scene.add("note", "Output", said, node, record.time)
 
 
 def _read(raw: bytes | msgspec.Raw, shape: type[Any]) -> Any:

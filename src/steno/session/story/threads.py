@@ -155,8 +155,7 @@ class Thread:
 
     def count(self, counter: Counter) -> None:
         """Add its token figures to a count."""
-        for node in self.nodes:
-            counter.add_node(self.transcript, node)
+        counter.add_nodes(self.transcript, self.nodes)
 
     def join(self, agents: Mapping[str, "Thread"]) -> None:
         """Let it know the agents it may have started."""

@@ -136,21 +136,22 @@ class Story:
 
     def take(self, record: Record, node: Node) -> None:
         """Take in the next record."""
-        seam = self.compactions.get(node.index) if is_seam(node) else None
-        if seam is not None:
+        seam = self.compactions.get(node.index)
+        if seam is not None and is_seam(node):
             self._cut(Scene(seam))
-        role = record.role
-        trail = self.now.trail
-        if role == "user":
+        now = self.now
+        trail = now.trail
+        if node.type == "assistant":
+            now.nodes.append(node)
+            self._teller.assistant(now, record, node)
+        elif record.role:
             self._user(record, node)
+            now = self.now
         else:
-            self.now.nodes.append(node)
-            if role == "assistant":
-                self._teller.assistant(self.now, record, node)
-            else:
-                self._teller.other(self.now, record, node)
-        if self.now.trail == trail:
-            self.now.trail = 0
+            now.nodes.append(node)
+            self._teller.other(now, record, node)
+        if now.trail == trail:
+            now.trail = 0
 
     def call(self, call_id: str) -> Draft | None:
         """Return the step that a tool call began, by the call's id."""
@@ -166,16 +167,17 @@ class Story:
         return [*self.done, last] if last.nodes else self.done
 
     def _user(self, record: Record, node: Node) -> None:
+        if node.results:
+            self.now.nodes.append(node)
+            self._teller.results(self.now, record, node)
+            return
         origin = origin_of(record, agent=self._agent)
         if origin in STARTS or (origin == "summary" and self.now.is_faint):
             self._begin(record, node, origin)
             self.now.nodes.append(node)
             return
         self.now.nodes.append(node)
-        if origin == "result":
-            self._teller.results(self.now, record, node)
-        else:
-            self._teller.user(self.now, record, node, origin)
+        self._teller.user(self.now, record, node, origin)
 
     def _begin(self, record: Record, node: Node, origin: Origin) -> None:
         now = self.now

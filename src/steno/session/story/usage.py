@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from steno.format.envelope import Envelope
 from steno.format.loose import REFUSED
 from steno.format.message import Message, Usage
 from steno.format.records import Record
@@ -95,38 +96,36 @@ class Counter:
 
     def add(self, record: Record) -> None:
         """Take in the figures of a record, if it has any."""
-        message = record.message
-        if message is not None and message.usage is not None:
-            envelope = record.envelope
-            key = message.id or envelope.request_id or envelope.uuid or f"@{record.offset}"
-            self._count(key, message, message.usage, envelope.version)
+        self._count(record.envelope, record.message, record.offset)
 
     def add_node(self, transcript: Transcript, node: Node) -> None:
         """Take in the figures of a record that nobody has read yet; its body is passed over."""
-        if node.type != "assistant" or node.model == SYNTHETIC:
-            return
-        held = transcript.held(node)
-        if held is not None:
-            self.add(held)
-            return
-        try:
-            line = _LINE.decode(transcript.source.read(node.offset, node.length))
-        except REFUSED:
-            self.add(transcript.record(node))
-            return
-        message = line.message
-        if message is not None and message.usage is not None:
-            key = message.id or line.request_id or line.uuid or f"@{node.offset}"
-            self._count(key, message, message.usage, line.version)
+        self.add_nodes(transcript, (node,))
 
-    def _count(
-        self, key: str, message: Message | _Brief, usage: Usage, version: str | None
-    ) -> None:
-        if message.model == SYNTHETIC:
+    def add_nodes(self, transcript: Transcript, nodes: Iterable[Node]) -> None:
+        """Take in the figures of records that nobody has read yet; their bodies are passed over."""
+        for node in nodes:
+            if node.type != "assistant" or node.model == SYNTHETIC:
+                continue
+            held = transcript.held(node)
+            if held is not None:
+                self._count(held.envelope, held.message, node.offset)
+                continue
+            try:
+                line = _LINE.decode(transcript.source.read(node.offset, node.length))
+            except REFUSED:
+                self.add(transcript.record(node))
+            else:
+                self._count(line, line.message, node.offset)
+
+    def _count(self, line: Envelope | _Line, message: Message | _Brief | None, offset: int) -> None:
+        usage = message.usage if message is not None else None
+        if message is None or usage is None or message.model == SYNTHETIC:
             return
+        key = message.id or line.request_id or line.uuid or f"@{offset}"
         before = self._figures.get(key)
         if before is None or usage.output_tokens >= before.usage.output_tokens:
-            estimated = message.stop_reason is None and is_placeholder(version or "")
+            estimated = message.stop_reason is None and is_placeholder(line.version or "")
             self._figures[key] = _Figures(usage, message.model or "", estimated)
 
     def totals(self) -> Totals:
@@ -154,8 +153,7 @@ class Counter:
 def totals_of(transcript: Transcript, nodes: Iterable[Node]) -> Totals:
     """Return the tokens of some records."""
     counter = Counter()
-    for node in nodes:
-        counter.add_node(transcript, node)
+    counter.add_nodes(transcript, nodes)
     return counter.totals()
 
 
@@ -177,12 +175,12 @@ def _sum(figures: Iterable[_Figures]) -> Totals:
     fresh = output = read = short = long = messages = 0
     estimated = False
     for each in figures:
-        usage = each.usage
-        fresh += max(0, usage.input_tokens)
-        output += max(0, usage.output_tokens)
-        read += max(0, usage.cache_read_input_tokens)
-        short += max(0, usage.cache_5m)
-        long += max(0, usage.cache_1h)
+        counts = each.usage.counts
+        fresh += counts[0]
+        output += counts[1]
+        short += counts[2]
+        long += counts[3]
+        read += counts[4]
         messages += 1
         estimated = estimated or each.estimated
     return Totals(fresh, output, read, short, long, messages, estimated)

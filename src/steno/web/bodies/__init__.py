@@ -15,8 +15,7 @@ Whatever a client wrote, something is shown: a shape that is not known is shown 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from markupsafe import Markup
-
+from steno.safe.html import Html
 from steno.web.bodies.about import About, Call, call_of
 from steno.web.bodies.agents import agent, brief_of, report_of
 from steno.web.bodies.asked import mcp, message, plan, questions, skill
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["About", "body_of", "brief_of", "gap_view", "record_view", "report_of"]
 
-_TOOLS: Final[dict[str, Callable[[Call], Markup]]] = {
+_TOOLS: Final[dict[str, Callable[[Call], Html]]] = {
     "AskUserQuestion": questions,
     "Bash": bash,
     "BashOutput": task_output,
@@ -66,10 +65,11 @@ _TOOLS: Final[dict[str, Callable[[Call], Markup]]] = {
     "Write": changes,
 }
 _MCP: Final = "mcp__"
-_NOTHING: Final = Markup("")
+_NOT_DONE: Final = ("denied", "interrupted")
+_NOTHING: Final = Html("")
 
 
-def body_of(step: "Step", about: About) -> Markup:
+def body_of(step: "Step", about: About) -> Html:
     """Return what is inside a step."""
     made = _KINDS[step.kind](step, about)
     if made and not made.isspace():
@@ -79,19 +79,22 @@ def body_of(step: "Step", about: About) -> Markup:
     return joined(*(record_view(record, about) for record in records))
 
 
-def _tool(step: "Step", about: About) -> Markup:
+def _tool(step: "Step", about: About) -> Html:
     call = call_of(step, about)
     maker = mcp if call.tool.startswith(_MCP) else _TOOLS.get(call.tool)
     made = maker(call) if maker is not None else _NOTHING
     if not made or made.isspace():
         made = plain_tool(call)
-    why, who = refusal(call), permission(call)
-    return joined(why, made, who) if why or who else made
+    if step.state in _NOT_DONE:
+        made = joined(refusal(call), made)
+    if call.record is not None and call.record.envelope.permission_decision:
+        made = joined(made, permission(call, call.record))
+    return made
 
 
-def _note(step: "Step", about: About) -> Markup:
+def _note(step: "Step", about: About) -> Html:
     if step.call is None:
-        return Markup("")
+        return Html("")
     record = about.transcript.record(step.call)
     if record.type == "attachment":
         return attachment(record, about)
@@ -100,7 +103,7 @@ def _note(step: "Step", about: About) -> Markup:
     return user_note(record, about)
 
 
-_KINDS: Final[dict[str, Callable[["Step", About], Markup]]] = {
+_KINDS: Final[dict[str, Callable[["Step", About], Html]]] = {
     "tool": _tool,
     "agent": agent,
     "thought": thought,

@@ -1,12 +1,11 @@
 """What a body has to know beside its step: whose it is, how much of it is wanted, where it lies."""
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from steno.format.blocks import Block, Image, ServerToolUse, ToolResult, ToolUse
-from steno.session.nodes import Node
+from steno.format.records import Record
 from steno.session.story.steps import Step
 from steno.session.transcript import Transcript
 from steno.web.bodies.values import Fields, as_fields
@@ -14,6 +13,7 @@ from steno.web.links import Links
 
 __all__ = ["About", "Call", "call_of"]
 
+_USES: Final = (ToolUse, ServerToolUse)
 _ERROR: Final = ("<tool_use_error>", "</tool_use_error>")
 
 
@@ -62,55 +62,48 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """The arguments."""
     odd: Any = None
     """The arguments where they are no object."""
+    record: Record | None = None
+    """The record of the result."""
     kept: Any = None
     """What the client itself kept of the result."""
+    fields: Fields = {}
+    """The same, where it is an object."""
     text: str = ""
     """What the model was told."""
     blocks: tuple[Block, ...] = ()
     failed: bool = False
 
     @property
-    def fields(self) -> Fields:
-        """What the client kept, where it is an object."""
-        return as_fields(self.kept)
-
-    @property
-    def answered(self) -> bool:
-        """Whether there is a result."""
-        return self.step.result is not None
-
-    @property
     def has_pictures(self) -> bool:
         """Whether the model was given pictures."""
-        return any(isinstance(block, Image) for block in self.blocks)
+        return bool([block for block in self.blocks if isinstance(block, Image)])
 
     @property
-    def nodes(self) -> Sequence[Node]:
-        """The records of it."""
-        both = (self.step.call, self.step.result)
-        return [node for node in both if node is not None]
+    def offset(self) -> int | None:
+        """Where the last record of it is."""
+        node = self.step.result or self.step.call
+        return node.offset if node is not None else None
 
 
 def call_of(step: Step, about: About) -> Call:
     """Return what is known of a step that is a tool call."""
     use = _use(step, about)
-    result: ToolResult | None = None
-    kept: Any = None
-    if step.result is not None:
-        record = about.transcript.record(step.result)
-        results = record.tool_results
-        # One record may answer several calls; what the client kept is then of no certain call.
-        kept = record.tool_use_result if len(results) == 1 else None
-        result = next((each for each in results if each.tool_use_id == step.call_id), None)
-    text = result.text if result is not None else ""
     asked = use.input if use is not None else {}
+    record = about.transcript.record(step.result) if step.result is not None else None
+    results = record.tool_results if record is not None else ()
+    result = _named(results, step.call_id)
+    text = result.text if result is not None else ""
+    # One record may answer several calls; what the client kept is then of no certain call.
+    kept = record.tool_use_result if record is not None and len(results) == 1 else None
     return Call(
         step=step,
         about=about,
         tool=use.name if use is not None else step.verb,
         asked=asked,
         odd=_odd(use) if use is not None and not asked else None,
+        record=record,
         kept=kept,
+        fields=as_fields(kept),
         text=text.strip().removeprefix(_ERROR[0]).removesuffix(_ERROR[1]) if text else "",
         blocks=result.blocks if result is not None else (),
         failed=bool(result is not None and result.is_error),
@@ -121,9 +114,18 @@ def _use(step: Step, about: About) -> ToolUse | ServerToolUse | None:
     if step.call is None:
         return None
     blocks = about.transcript.record(step.call).blocks
-    uses = [block for block in blocks if isinstance(block, ToolUse | ServerToolUse)]
-    same = next((use for use in uses if use.id == step.call_id), None)
-    return same or next(iter(uses), None)
+    uses = [block for block in blocks if isinstance(block, _USES)]
+    for use in uses:
+        if use.id == step.call_id:
+            return use
+    return uses[0] if uses else None
+
+
+def _named(results: tuple[ToolResult, ...], call_id: str) -> ToolResult | None:
+    for result in results:
+        if result.tool_use_id == call_id:
+            return result
+    return None
 
 
 def _odd(use: ToolUse | ServerToolUse) -> Any:

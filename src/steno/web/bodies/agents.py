@@ -2,15 +2,24 @@
 
 from typing import Any, Final
 
-from markupsafe import Markup
-
 from steno.format.blocks import Text, read_blocks
 from steno.report import words as say
+from steno.safe.html import Html
 from steno.session.story.prompts import inside
 from steno.session.story.steps import Step
 from steno.web.bodies.about import About, Call, call_of
 from steno.web.bodies.notes import words_of_record
-from steno.web.bodies.parts import Door, Fact, door_row, facts, joined, note, prose, raw_doors
+from steno.web.bodies.parts import (
+    Door,
+    Fact,
+    call_doors,
+    door_row,
+    facts,
+    joined,
+    note,
+    prose,
+    raw_doors,
+)
 from steno.web.bodies.plain import result
 from steno.web.bodies.values import as_fields, as_number, as_text, first_text
 from steno.web.paint import duration
@@ -22,20 +31,20 @@ _TAIL: Final = "agentId:"
 _SHORT: Final = 400
 
 
-def agent(step: Step, about: About) -> Markup:
+def agent(step: Step, about: About) -> Html:
     """Return a sub-agent's brief, its figures and its report."""
-    return joined(brief_of(step, about), report_of(step, about)) or Markup("")
+    return joined(brief_of(step, about), report_of(step, about)) or Html("")
 
 
-def brief_of(step: Step, about: About) -> Markup:
+def brief_of(step: Step, about: About) -> Html:
     """Return what a sub-agent was told."""
     if _is_notice(step):
-        return Markup("")
+        return Html("")
     call = call_of(step, about)
     brief = first_text(call.asked, "prompt") or first_text(call.fields, "prompt")
     if not brief and step.agent is not None:
         brief = step.agent.prompt
-    told = prose(brief, about, kind="think", offset=_offset(call)) if brief else Markup("")
+    told = prose(brief, about, kind="think", offset=call.offset) if brief else Html("")
     asked = facts(
         Fact(
             "kind", first_text(call.asked, "subagent_type") or first_text(call.fields, "agentType")
@@ -51,7 +60,7 @@ def brief_of(step: Step, about: About) -> Markup:
     return joined(asked, told)
 
 
-def report_of(step: Step, about: About) -> Markup:
+def report_of(step: Step, about: About) -> Html:
     """Return what a sub-agent took and what it reported; also why it has not."""
     if _is_notice(step):
         return _notice(step, about)
@@ -63,26 +72,18 @@ def report_of(step: Step, about: About) -> Markup:
     if call.failed or (step.result is not None and not words and not kept):
         made.append(result(call))
     elif words:
-        made.append(_heading("Report"))
-        made.append(prose(words, about, offset=_offset(call)))
+        made.append(Html('<h4 class="part">Report</h4>'))
+        made.append(prose(words, about, offset=call.offset))
     elif step.result is None:
         made.append(note("There is no report.", icon="clock"))
     return joined(*made, _doors(step, about, call))
-
-
-def _offset(call: Call) -> int | None:
-    return call.nodes[-1].offset if call.nodes else None
 
 
 def _background(call: Call) -> bool:
     return call.asked.get("run_in_background") is True or call.fields.get("isAsync") is True
 
 
-def _heading(words: str) -> Markup:
-    return Markup('<h4 class="part">{}</h4>').format(words)
-
-
-def _figures(call: Call) -> Markup:
+def _figures(call: Call) -> Html:
     kept = call.fields
     steps, used = as_number(kept.get("totalToolUseCount")), as_number(kept.get("totalTokens"))
     took = as_number(kept.get("totalDurationMs"))
@@ -110,8 +111,8 @@ def _report(call: Call) -> str:
     return "\n\n".join(kept or told)
 
 
-def _doors(step: Step, about: About, call: Call) -> Markup:
-    doors = list(raw_doors(about, *(node.offset for node in call.nodes)))
+def _doors(step: Step, about: About, call: Call) -> Html:
+    doors = list(call_doors(call))
     thread = step.agent
     if thread is not None and thread.agent_id and not thread.inline:
         doors.insert(0, Door("Its own page", about.links.agent(about.key, thread.agent_id)))
@@ -125,9 +126,9 @@ def _is_notice(step: Step) -> bool:
     return not step.call_id
 
 
-def _notice(step: Step, about: About) -> Markup:
+def _notice(step: Step, about: About) -> Html:
     if step.call is None:
-        return Markup("")
+        return Html("")
     record = about.transcript.record(step.call)
     text = words_of_record(record)
     report = inside(text, "result") or inside(text, "summary") or text

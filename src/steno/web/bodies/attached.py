@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from markupsafe import Markup
-
 from steno.format.loose import loose
 from steno.format.records import Record
 from steno.report import words as say
+from steno.safe.html import Html
 from steno.web.bodies.about import About
 from steno.web.bodies.boards import Item, board_of
 from steno.web.bodies.files import file_view, numbered
@@ -34,7 +33,7 @@ __all__ = ["attachment"]
 _FILES: Final = 20
 
 
-def attachment(record: Record, about: About) -> Markup:
+def attachment(record: Record, about: About) -> Html:
     """Return what was attached, and what the model was told of it."""
     raw = record.envelope.attachment
     value = loose(raw) if raw else None
@@ -42,15 +41,13 @@ def attachment(record: Record, about: About) -> Markup:
     if not data:
         return box(tidy(value), plain="attachment", doors=raw_doors(about, record.offset))
     maker = _MAKERS.get(as_text(data.get("type")))
-    made = maker(data, record, about) if maker is not None else Markup("")
+    made = maker(data, record, about) if maker is not None else Html("")
     if not made:
         made = described(data, about, offset=record.offset, leave=frozenset(("type",)))
-    return joined(
-        made, gallery(record, about) if maker is None else Markup(""), _told(record, about)
-    )
+    return joined(made, gallery(record, about) if maker is None else Html(""), _told(record, about))
 
 
-def _told(record: Record, about: About) -> Markup:
+def _told(record: Record, about: About) -> Html:
     """Return the words in which the model was told, where the client kept them."""
     items = as_items(record.fields.get("rendered"))
     words = [_words(item) for item in items]
@@ -59,7 +56,7 @@ def _told(record: Record, about: About) -> Markup:
     if text:
         body, shown, _ = printed(text, about, offset=record.offset)
         return box(body, plain="What the model was told", doors=doors, shown=shown)
-    return box(tidy(items), plain="What the model was told", doors=doors) if items else Markup("")
+    return box(tidy(items), plain="What the model was told", doors=doors) if items else Html("")
 
 
 def _words(item: Any) -> str:
@@ -72,10 +69,10 @@ def _words(item: Any) -> str:
     return "\n".join(_words(each) for each in as_items(content))
 
 
-_Maker = Callable[[Fields, Record, About], Markup]
+_Maker = Callable[[Fields, Record, About], Html]
 
 
-def _file(data: Fields, record: Record, about: About) -> Markup:
+def _file(data: Fields, record: Record, about: About) -> Html:
     path = first_text(data, "displayPath", "filename", "path")
     content: Any = data.get("content")
     shown = file_view(as_fields(content), about, path=path, offset=record.offset)
@@ -85,7 +82,7 @@ def _file(data: Fields, record: Record, about: About) -> Markup:
     return _lines(text, path, about, record.offset, as_number(data.get("lineStart")))
 
 
-def _lines(text: str, path: str, about: About, offset: int, start: int | None = None) -> Markup:
+def _lines(text: str, path: str, about: About, offset: int, start: int | None = None) -> Html:
     found = numbered(text)
     if found is not None:
         text, start = found
@@ -94,25 +91,25 @@ def _lines(text: str, path: str, about: About, offset: int, start: int | None = 
     return box(body, title=path, doors=raw_doors(about, offset), shown=shown)
 
 
-def _directory(data: Fields, record: Record, about: About) -> Markup:
+def _directory(data: Fields, record: Record, about: About) -> Html:
     names = as_text(data.get("content")).strip().split("\n")
     body, shown = paths(names, about, offset=record.offset)
     title = first_text(data, "displayPath", "path")
     return box(body, title=title, doors=raw_doors(about, record.offset), shown=shown)
 
 
-def _memory(data: Fields, record: Record, about: About) -> Markup:
+def _memory(data: Fields, record: Record, about: About) -> Html:
     content = as_fields(data.get("content"))
     text = as_text(content.get("content")) or as_text(data.get("content"))
     path = first_text(data, "displayPath", "path") or first_text(content, "path")
     if not text:
-        return Markup("")
+        return Html("")
     body = prose(text, about, offset=record.offset)
     kind = first_text(content, "type")
     return box(body, title=path, end=kind, doors=raw_doors(about, record.offset), kind="page-of")
 
 
-def _instructions(data: Fields, record: Record, about: About) -> Markup:
+def _instructions(data: Fields, record: Record, about: About) -> Html:
     files = [as_fields(file) for file in as_items(data.get("files"))]
     made = [
         box(
@@ -128,7 +125,7 @@ def _instructions(data: Fields, record: Record, about: About) -> Markup:
     return joined(*made, facts(Fact("more files", f"{more:,}" if more > 0 else "")))
 
 
-def _reminder(data: Fields, record: Record, about: About) -> Markup:
+def _reminder(data: Fields, record: Record, about: About) -> Html:
     del record, about
     items = [as_fields(item) for item in as_items(data.get("content"))]
     found = [
@@ -139,10 +136,10 @@ def _reminder(data: Fields, record: Record, about: About) -> Markup:
         )
         for place, item in enumerate(items)
     ]
-    return board_of(found, None) if found else Markup("")
+    return board_of(found, None) if found else Html("")
 
 
-def _listing(data: Fields, record: Record, about: About) -> Markup:
+def _listing(data: Fields, record: Record, about: About) -> Html:
     names = [as_text(name) for name in as_items(data.get("names"))]
     text = as_text(data.get("content"))
     count = as_number(data.get("skillCount"))
@@ -151,11 +148,11 @@ def _listing(data: Fields, record: Record, about: About) -> Markup:
     return box(body, plain="Skills", end=end, doors=raw_doors(about, record.offset), shown=shown)
 
 
-def _snapshot(data: Fields, record: Record, about: About) -> Markup:
+def _snapshot(data: Fields, record: Record, about: About) -> Html:
     prompts = [_words(each) for each in as_items(data.get("systemPrompt"))]
     tools = [as_fields(tool) for tool in as_items(data.get("tools"))]
     names = [as_text(tool.get("name")) for tool in tools]
-    made: list[Markup] = []
+    made: list[Html] = []
     for text in prompts[:_FILES]:
         body, shown, _ = printed(text, about, offset=record.offset)
         doors = raw_doors(about, record.offset)
@@ -165,7 +162,7 @@ def _snapshot(data: Fields, record: Record, about: About) -> Markup:
     return joined(*made, facts(Fact("tools", ", ".join(name for name in names if name))), rest)
 
 
-def _structured(data: Fields, record: Record, about: About) -> Markup:
+def _structured(data: Fields, record: Record, about: About) -> Html:
     body = tidy(data.get("data"), full=about.full)
     return box(body, plain="Structured output", doors=raw_doors(about, record.offset))
 

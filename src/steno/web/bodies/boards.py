@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from markupsafe import Markup
 
 from steno.format.blocks import ToolUse
-from steno.safe.html import escaped, trusted
+from steno.safe.html import Html, escaped
 from steno.session.nodes import Node
 from steno.web.bodies.about import About, Call
 from steno.web.bodies.parts import Fact, clipped, facts, joined
@@ -52,7 +51,7 @@ class _Column(msgspec.Struct, frozen=True):
     more: int
 
 
-def board_of(items: Sequence[Item], before: Mapping[str, str] | None) -> Markup:
+def board_of(items: Sequence[Item], before: Mapping[str, str] | None) -> Html:
     """Return a board; `before` is the status of each thing by name, if it is known."""
     columns: list[_Column] = []
     known = {status for column in _COLUMNS for status in column[3]}
@@ -65,7 +64,7 @@ def board_of(items: Sequence[Item], before: Mapping[str, str] | None) -> Markup:
         ]
         entries = [_entry(item, before, known) for item in own[:_ITEMS]]
         columns.append(_Column(f"{title} {len(own)}", kind, icon, entries, len(own) - len(entries)))
-    return trusted(f'<div class="box board">{"".join(map(_column_html, columns))}</div>\n')
+    return Html(f'<div class="box board">{"".join(map(_column_html, columns))}</div>\n')
 
 
 def _column_html(column: _Column) -> str:
@@ -95,14 +94,14 @@ def _entry(item: Item, before: Mapping[str, str] | None, known: set[str]) -> _En
 # To-do lists
 
 
-def todos(call: Call) -> Markup:
+def todos(call: Call) -> Html:
     """Return the list that was written, against the one before."""
     now = _items(call.fields.get("newTodos")) or _items(call.asked.get("todos"))
     before = _items(call.fields.get("oldTodos"))
     if not before and "oldTodos" not in call.fields and call.step.call is not None:
         before = _written_before(call.about, call.step.call)
     if not now and not before:
-        return Markup("")
+        return Html("")
     made = board_of(now, {item.name: item.status for item in before})
     gone = [item.words for item in before if item.name not in {each.name for each in now}]
     return joined(made, facts(Fact("no longer on it", ", ".join(gone)[:2_000])), _failure(call))
@@ -148,22 +147,22 @@ def _uses(
 # Tasks
 
 
-def tasks(call: Call) -> Markup:
+def tasks(call: Call) -> Html:
     """Return the board as a call left it, and what the call did."""
     node = call.step.call
     if node is None:
-        return Markup("")
+        return Html("")
     before = _tasks_before(call.about, node)
     after = dict(before)
     _follow(after, call.tool, call.asked, call.fields)
     if not after:
-        return Markup("")
+        return Html("")
     statuses = {name: item.status for name, item in before.items()}
     made = board_of(list(after.values()), statuses if call.tool != "TaskList" else None)
     return joined(made, _did(call), _failure(call))
 
 
-def _did(call: Call) -> Markup:
+def _did(call: Call) -> Html:
     task = as_fields(call.fields.get("task")) or call.asked
     change = as_fields(call.fields.get("statusChange"))
     moved = " → ".join(as_text(change.get(end)) for end in ("from", "to")) if change else ""
@@ -228,5 +227,5 @@ def _task(value: Any) -> Item:
     return Item(name, words, first_text(fields, "status") or "pending", detail)
 
 
-def _failure(call: Call) -> Markup:
-    return result(call) if call.failed else Markup("")
+def _failure(call: Call) -> Html:
+    return result(call) if call.failed else Html("")

@@ -6,18 +6,18 @@ In this order: the patch that the client recorded, the whole file before, the wo
 from typing import Final
 
 import msgspec
-from markupsafe import Markup
 
 from steno.format.loose import loose
+from steno.safe.html import Html
 from steno.web.bodies.about import About, Call
 from steno.web.bodies.parts import (
     Door,
     Fact,
     Window,
     box,
+    call_doors,
     coloured,
     joined,
-    raw_doors,
     window,
 )
 from steno.web.bodies.plain import result
@@ -45,7 +45,7 @@ class _Change(msgspec.Struct, frozen=True):
     language: str = ""
 
 
-def changes(call: Call) -> Markup:
+def changes(call: Call) -> Html:
     """Return what a call changed, or wanted to."""
     kept = call.fields
     asked = call.asked
@@ -54,37 +54,30 @@ def changes(call: Call) -> Markup:
     )
     change = _notebook(call, path) if call.tool == "NotebookEdit" else _found(call, path)
     if change is None:
-        return Markup("")
-    tags = list(change.tags)
+        return Html("")
+    tags = [*change.tags]
     if kept.get("userModified") is True:
         tags.append("edited by the user")
     if asked.get("replace_all") is True or kept.get("replaceAll") is True:
         tags.append("every occurrence")
     if call.step.state in ("failed", "denied"):
         tags.append("not done")
-    made = _drawn(call, msgspec.structs.replace(change, tags=tuple(tags)))
+    made = _drawn(call, change, tags)
     bad = call.failed or as_text(kept.get("error"))
     return joined(made, result(call)) if bad else made
 
 
-def _drawn(call: Call, change: _Change) -> Markup:
+def _drawn(call: Call, change: _Change, tags: list[str]) -> Html:
     about = call.about
-    doors = raw_doors(about, *(node.offset for node in call.nodes))
+    doors = call_doors(call)
     language = change.language or language_of(change.path)
     if change.whole is not None:
         text = change.whole
-        offset = call.nodes[-1].offset if call.nodes else None
-        shown = window(text, about, offset=offset)
+        shown = window(text, about, offset=call.offset)
         lines = text.removesuffix("\n").count("\n") + 1 if text else 0
         body = coloured(shown, language, 1)
-        return box(
-            body,
-            title=change.path,
-            tags=change.tags,
-            sizes=(lines, 0),
-            doors=doors,
-            shown=shown,
-        )
+        size = lines, 0
+        return box(body, title=change.path, tags=tags, sizes=size, doors=doors, shown=shown)
     most = _FULL_ROWS if about.full else _ROWS
     begin = max(0, about.begin) if about.full else 0
     shown, whole = cut(change.hunks, begin, most)
@@ -92,11 +85,11 @@ def _drawn(call: Call, change: _Change) -> Markup:
     return box(
         body,
         title=change.path,
-        tags=change.tags,
+        tags=tags,
         sizes=sizes(change.hunks),
         doors=(*_turned(about), *doors),
         foot=() if change.numbers else (Fact("", "Line numbers are not known."),),
-        shown=_rest(about, begin, sum(len(hunk.lines) for hunk in shown), whole),
+        shown=_rest(about, begin, sum([len(hunk.lines) for hunk in shown]), whole),
     )
 
 

@@ -2,9 +2,8 @@
 
 from typing import Any, Final
 
-from markupsafe import Markup
-
 from steno.format.records import Record
+from steno.safe.html import Html, trusted
 from steno.session.nodes import Node
 from steno.session.story.steps import Step
 from steno.web.bodies.about import About
@@ -31,18 +30,18 @@ _HIDDEN: Final = ENVELOPE | {
 }
 
 
-def error(step: Step, about: About) -> Markup:
+def error(step: Step, about: About) -> Html:
     """Return the tries, and how it ended."""
     node = step.call
     if node is None:
-        return Markup("")
+        return Html("")
     tries = _tries(step, node, about)
     record = about.transcript.record(node)
-    made: list[Markup] = []
+    made: list[Html] = []
     if tries:
         rows = [_row(about.transcript.record(each)) for each in tries[:_TRIES]]
         if step.state == "ok":
-            rows.append(("", "", Markup('<span class="ok">answered</span>'), ""))
+            rows.append(("", "", trusted('<span class="ok">answered</span>'), ""))
         shown = table(("Try", "At", "Answer", "Waited"), rows, numbers=(3,))
         doors = raw_doors(about, tries[0].offset)
         more = len(tries) - _TRIES
@@ -93,9 +92,9 @@ def _answer(value: Any) -> str:
     return f"{head}{words}"[:600] or "no answer"
 
 
-def _told(record: Record, about: About) -> Markup:
+def _told(record: Record, about: About) -> Html:
     said = record.text or as_text(record.fields.get("content"))
-    body = prose(said, about, offset=record.offset) if said.strip() else Markup("")
+    body = prose(said, about, offset=record.offset) if said.strip() else Html("")
     rest = described(record.fields, about, offset=record.offset, leave=_HIDDEN)
     detail = as_fields(record.fields.get("error"))
     more = described(detail, about, offset=record.offset, leave=frozenset())

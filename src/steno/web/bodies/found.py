@@ -6,15 +6,15 @@ from operator import attrgetter
 from typing import Any, Final, cast
 
 import msgspec
-from markupsafe import Markup
 
 from steno.report import words as say
-from steno.safe.html import escaped_text, trusted
+from steno.safe.html import Html, escaped_text
 from steno.web.bodies.about import Call
 from steno.web.bodies.parts import (
     Door,
     Fact,
     box,
+    call_doors,
     clipped,
     facts,
     joined,
@@ -22,7 +22,6 @@ from steno.web.bodies.parts import (
     paths,
     printed,
     prose,
-    raw_doors,
     web_address,
     window,
 )
@@ -67,14 +66,14 @@ class _Page(msgspec.Struct, frozen=True):
 # Files
 
 
-def grepped(call: Call) -> Markup:
+def grepped(call: Call) -> Html:
     """Return lines that fit, by file, or the files alone."""
     kept = call.fields
     mode = first_text(kept, "mode") or first_text(call.asked, "output_mode")
     names = [as_text(name) for name in as_items(kept.get("filenames"))]
     content = as_text(kept.get("content"))
     if call.failed or call.step.result is None:
-        return Markup("")
+        return Html("")
     if mode == "files_with_matches" and names:
         return _names(call, names, _asked(call))
     text = content or ("" if names or kept else call.text)
@@ -88,7 +87,7 @@ def grepped(call: Call) -> Markup:
         body = _hits_html(hits)
     limit = as_number(kept.get("appliedLimit"))
     foot = (Fact("", f"cut by the tool at {limit:,}" if limit else ""),)
-    doors = raw_doors(call.about, *(node.offset for node in call.nodes))
+    doors = call_doors(call)
     return box(body, title=_pattern(call), plain=_asked(call), doors=doors, foot=foot, shown=shown)
 
 
@@ -108,7 +107,7 @@ def _hits(text: str, path: str) -> list[_Hit] | None:
     return hits if hits and told >= _MOSTLY * len(hits) else None
 
 
-def _hits_html(hits: list[_Hit]) -> Markup:
+def _hits_html(hits: list[_Hit]) -> Html:
     made: list[str] = []
     for path, same in groupby(hits, key=attrgetter("path")):
         named = f"<h4>{path_html(path)}</h4>" if path else ""
@@ -120,7 +119,7 @@ def _hits_html(hits: list[_Hit]) -> Markup:
             ]
         )
         made.append(f"<section>{named}<table><tbody>{rows}</tbody></table></section>")
-    return trusted(f"{_HITS}{''.join(made)}</div>\n")
+    return Html(f"{_HITS}{''.join(made)}</div>\n")
 
 
 def _pattern(call: Call) -> str:
@@ -138,10 +137,10 @@ def _asked(call: Call) -> str:
     return ", ".join(word for word in (where, *kinds, *flags) if word)
 
 
-def _names(call: Call, names: list[str], said: str, foot: str = "", noun: str = "file") -> Markup:
+def _names(call: Call, names: list[str], said: str, foot: str = "", noun: str = "file") -> Html:
     offset = call.step.result.offset if call.step.result is not None else None
     body, shown = paths(names, call.about, offset=offset)
-    doors = raw_doors(call.about, *(node.offset for node in call.nodes))
+    doors = call_doors(call)
     end = say.count(len(names), noun)
     return box(
         body,
@@ -154,13 +153,13 @@ def _names(call: Call, names: list[str], said: str, foot: str = "", noun: str = 
     )
 
 
-def _nothing(call: Call) -> Markup:
-    doors = raw_doors(call.about, *(node.offset for node in call.nodes))
+def _nothing(call: Call) -> Html:
+    doors = call_doors(call)
     said = note(call.text.strip()[:_SAID] or "Nothing was found.", icon="search")
     return box(said, title=_pattern(call), plain=_asked(call), doors=doors)
 
 
-def globbed(call: Call) -> Markup:
+def globbed(call: Call) -> Html:
     """Return the files that were found by name."""
     kept = call.fields
     names = [as_text(name) for name in as_items(kept.get("filenames"))]
@@ -170,7 +169,7 @@ def globbed(call: Call) -> Markup:
         if len(names) == 1 and " " in names[0]:
             names = []
     if not names:
-        return _nothing(call) if "filenames" in kept else Markup("")
+        return _nothing(call) if "filenames" in kept else Html("")
     total = as_number(kept.get("totalMatches"))
     cut = kept.get("truncated") is True
     of = f" of {total:,}" if total is not None and total > len(names) else ""
@@ -178,20 +177,20 @@ def globbed(call: Call) -> Markup:
     return _names(call, names, _asked(call), foot)
 
 
-def listed(call: Call) -> Markup:
+def listed(call: Call) -> Html:
     """Return the contents of a folder."""
     if call.failed or call.step.result is None or not call.text.strip():
-        return Markup("")
+        return Html("")
     body, shown, _ = printed(call.text, call.about, offset=call.step.result.offset)
-    doors = raw_doors(call.about, *(node.offset for node in call.nodes))
+    doors = call_doors(call)
     return box(body, title=as_text(call.asked.get("path")), doors=doors, shown=shown)
 
 
-def tools_found(call: Call) -> Markup:
+def tools_found(call: Call) -> Html:
     """Return the tools that a search for tools found."""
     names = [as_text(name) for name in as_items(call.fields.get("matches"))]
     if not names:
-        return Markup("")
+        return Html("")
     total = as_number(call.fields.get("total_deferred_tools"))
     return _names(call, names, f"of {say.count(total, 'tool')}" if total else "", noun="tool")
 
@@ -199,13 +198,13 @@ def tools_found(call: Call) -> Markup:
 # The web
 
 
-def fetched(call: Call) -> Markup:
+def fetched(call: Call) -> Html:
     """Return a page that was fetched, or what was made of it."""
     kept = call.fields
     address = first_text(kept, "url") or first_text(call.asked, "url")
     text = first_text(kept, "result") or call.text
     if call.failed or call.step.result is None:
-        return Markup("")
+        return Html("")
     code, size = as_number(kept.get("code")), as_number(kept.get("bytes"))
     took = as_number(kept.get("durationMs"))
     status = f"{code} {as_text(kept.get('codeText'))}".strip() if code is not None else ""
@@ -218,34 +217,34 @@ def fetched(call: Call) -> Markup:
         facts(Fact("asked", as_text(call.asked.get("prompt")))),
         prose(text, call.about, offset=call.step.result.offset),
     )
-    doors = raw_doors(call.about, *(node.offset for node in call.nodes))
+    doors = call_doors(call)
     leads = web_address(address)
     out = (Door("Open", leads),) if leads else ()
     return box(body, title=address, doors=(*out, *doors), foot=foot, kind="page-of")
 
 
-def searched(call: Call) -> Markup:
+def searched(call: Call) -> Html:
     """Return what a search in the web found."""
     results = call.fields.get("results")
     if not isinstance(results, list) or call.step.result is None:
-        return Markup("")
-    made: list[Markup] = []
+        return Html("")
+    made: list[Html] = []
     count = 0
     for item in cast("list[Any]", results)[:_PAGES]:
         pages = [_page(each) for each in as_items(as_fields(item).get("content"))[:_PAGES]]
         if pages:
             count += len(pages)
-            made.append(Markup(part("body-pages.html.j2", pages=pages)))
+            made.append(Html(part("body-pages.html.j2", pages=pages)))
         elif isinstance(item, str) and item.strip():
             made.append(prose(item, call.about, offset=call.step.result.offset))
     if not made:
-        return Markup("")
+        return Html("")
     query = first_text(call.fields, "query") or first_text(call.asked, "query")
     return box(
         joined(*made),
         title=query,
         end=say.count(count, "result"),
-        doors=raw_doors(call.about, *(node.offset for node in call.nodes)),
+        doors=call_doors(call),
         foot=_domains(call),
     )
 

@@ -2,12 +2,11 @@
 
 from typing import Any, Final
 
-from markupsafe import Markup
-
 from steno.format.loose import loose
 from steno.format.records import Record
 from steno.report import words as say
-from steno.safe.html import trusted
+from steno.safe.html import Html
+from steno.session.nodes import Node
 from steno.session.story.steps import Step
 from steno.web.bodies.about import About
 from steno.web.bodies.notes import user_note
@@ -59,68 +58,68 @@ _OUTCOMES: Final = {
 _BAD: Final = frozenset(("hook_blocking_error", "hook_non_blocking_error"))
 
 
-def hook(step: Step, about: About) -> Markup:
+def hook(step: Step, about: About) -> Html:
     """Return a hook's run, and the summary that may follow it."""
-    made: list[Markup] = []
-    for node in (step.call, step.result):
-        if node is None or (node is step.call and node is step.result and made):
-            continue
-        record = about.transcript.record(node)
-        if record.type == "system":
-            made.append(_summary(record, about))
-        elif record.role == "user":
-            made.append(user_note(record, about))
-        else:
-            made.append(_run(record, about))
-    return joined(*made)
+    first, last = step.call, step.result
+    made = _told_of(first, about) if first is not None else Html("")
+    if last is None or last is first:
+        return made
+    return joined(made, _told_of(last, about))
 
 
-def _run(record: Record, about: About) -> Markup:
+def _told_of(node: Node, about: About) -> Html:
+    record = about.transcript.record(node)
+    if record.type == "system":
+        return _summary(record, about)
+    return user_note(record, about) if record.role == "user" else _run(record, about)
+
+
+def _run(record: Record, about: About) -> Html:
     envelope = record.envelope
     raw = envelope.attachment or envelope.data
     data = as_fields(loose(raw)) if raw else {}
-    block = as_fields(data.get("blockingError"))
     kind = as_text(data.get("type"))
-    command = first_text(data, "command") or first_text(block, "command")
-    out = as_text(data.get("stdout"))
+    command, out = as_text(data.get("command")), as_text(data.get("stdout"))
     told = _told(data.get("content"))
-    blocking = first_text(block, "blockingError") or as_text(data.get("blockingError"))
-    made = [_decision(out)] if out else []
+    blocking = ""
+    if "blockingError" in data:
+        block = as_fields(data["blockingError"])
+        command = command or as_text(block.get("command"))
+        blocking = first_text(block, "blockingError") or as_text(data["blockingError"])
     shown = Window("")
-    pieces: list[Markup] = []
+    inside = ""
     if command or out.strip():
-        body, shown, _ = printed(out, about, command=command, offset=record.offset)
-        pieces.append(body)
+        inside, shown, _ = printed(out, about, command=command, offset=record.offset)
     for words, text in (("stderr", as_text(data.get("stderr"))), ("blocked", blocking)):
-        if text.strip():
+        if text and not text.isspace():
             said = printed(text, about, offset=record.offset)[0]
-            pieces.append(trusted(f'<div class="err"><h4>{words}</h4>{said}</div>'))
-    if told.strip() and told.strip() != out.strip():
+            inside += f'<div class="err"><h4>{words}</h4>{said}</div>'
+    if told and told.strip() not in ("", out.strip()):
         said = printed(told, about, offset=record.offset)[0]
-        pieces.append(trusted(f'<div class="told"><h4>told the model</h4>{said}</div>'))
-    made.insert(
-        0,
-        box(
-            joined(*pieces),
-            plain=first_text(data, "hookName", "hookEvent") or "Hook",
-            end=as_text(data.get("hookEvent")),
-            doors=raw_doors(about, record.offset),
-            foot=_foot(data, kind),
-            shown=shown,
-        ),
+        inside += f'<div class="told"><h4>told the model</h4>{said}</div>'
+    made = box(
+        Html(inside),
+        plain=first_text(data, "hookName", "hookEvent") or "Hook",
+        end=as_text(data.get("hookEvent")),
+        doors=raw_doors(about, record.offset),
+        foot=_foot(data, kind),
+        shown=shown,
     )
+    rest = Html("")
     if not data.keys() <= _KNOWN:
-        made.append(described(data, about, offset=record.offset, leave=_KNOWN))
-    return joined(*made)
+        rest = described(data, about, offset=record.offset, leave=_KNOWN)
+    return joined(made, _decision(out), rest)
 
 
-def _foot(data: Fields, kind: str) -> tuple[Fact, ...]:
+def _foot(data: Fields, kind: str) -> list[Fact]:
     code, took = as_number(data.get("exitCode")), as_number(data.get("durationMs"))
-    return (
-        Fact("", _OUTCOMES.get(kind, kind.replace("_", " ")), "bad" if kind in _BAD else ""),
-        Fact("exit", "" if code is None else str(code), "bad" if code else ""),
-        Fact("", duration(took / _THOUSAND) if took is not None else ""),
-    )
+    ended = _OUTCOMES.get(kind) or kind.replace("_", " ")
+    made = [Fact("", ended, "bad" if kind in _BAD else "")]
+    if code is not None:
+        made.append(Fact("exit", str(code), "bad" if code else ""))
+    if took is not None:
+        made.append(Fact("", duration(took / _THOUSAND)))
+    return made
 
 
 def _told(content: Any) -> str:
@@ -129,12 +128,11 @@ def _told(content: Any) -> str:
     return "\n".join(map(as_text, as_items(content)))
 
 
-def _decision(out: str) -> Markup:
+def _decision(out: str) -> Html:
     """Return what a hook decided, where it printed that as JSON."""
-    text = out.strip()
-    if not text.startswith("{"):
-        return Markup("")
-    value = as_fields(loose(text.encode("utf-8", "replace")))
+    if not out.lstrip().startswith("{"):
+        return Html("")
+    value = as_fields(loose(out.strip().encode("utf-8", "replace")))
     own = as_fields(value.get("hookSpecificOutput"))
     decision = first_text(own, "permissionDecision") or first_text(value, "decision")
     stopped = "stop" if value.get("continue") is False else ""
@@ -150,7 +148,7 @@ def _decision(out: str) -> Markup:
     )
 
 
-def _summary(record: Record, about: About) -> Markup:
+def _summary(record: Record, about: About) -> Html:
     """Return the summary of the hooks that ran when the turn ended."""
     fields = record.fields
     infos = [as_fields(info) for info in as_items(fields.get("hookInfos"))]
@@ -158,7 +156,7 @@ def _summary(record: Record, about: About) -> Markup:
         (clipped(as_text(info.get("command"))), _took(info.get("durationMs")))
         for info in infos[:100]
     ]
-    shown = table(("Command", "Time"), rows, numbers=(1,)) if rows else Markup("")
+    shown = table(("Command", "Time"), rows, numbers=(1,)) if rows else Html("")
     count = as_number(fields.get("hookCount"))
     made = [
         box(

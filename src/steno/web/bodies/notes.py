@@ -2,8 +2,6 @@
 
 from typing import Any, Final
 
-from markupsafe import Markup
-
 from steno.format.blocks import (
     RedactedThinking,
     Text,
@@ -15,6 +13,7 @@ from steno.format.blocks import (
 )
 from steno.format.loose import loose
 from steno.format.records import Record, read_time
+from steno.safe.html import Html, trusted
 from steno.session.nodes import Node
 from steno.session.story.prompts import inside
 from steno.session.story.steps import Step, one_line
@@ -50,6 +49,7 @@ __all__ = [
     "words_of_record",
 ]
 
+_THOUGHTS: Final = (Thinking, RedactedThinking)
 _PRINTED: Final = (
     "local-command-stdout",
     "local-command-stderr",
@@ -99,15 +99,15 @@ def words_of_record(record: Record) -> str:
 # The model
 
 
-def thought(step: Step, about: About) -> Markup:
+def thought(step: Step, about: About) -> Html:
     """Return reasoning; or that only a signature, or something unreadable, was kept of it."""
     if step.call is None:
-        return Markup("")
+        return Html("")
     record = about.transcript.record(step.call)
-    blocks = [each for each in record.blocks if isinstance(each, Thinking | RedactedThinking)]
+    blocks = [each for each in record.blocks if isinstance(each, _THOUGHTS)]
     several = len(blocks) > 1
     same = [each for each in blocks if _first_line(each) == step.subject] if several else blocks
-    made: list[Markup] = []
+    made: list[Html] = []
     for block in (same or blocks)[: 1 if same else None]:
         if isinstance(block, RedactedThinking):
             size = f"{len(block.data):,}"
@@ -126,29 +126,29 @@ def _first_line(block: Thinking | RedactedThinking) -> str:
     return one_line(block.thinking) if isinstance(block, Thinking) else ""
 
 
-def said(step: Step, about: About) -> Markup:
+def said(step: Step, about: About) -> Html:
     """Return what the model said between two calls."""
     if step.call is None:
-        return Markup("")
+        return Html("")
     record = about.transcript.record(step.call)
     texts = [block.text for block in record.blocks if isinstance(block, Text)]
     several = len(texts) > 1
     same = [text for text in texts if one_line(text) == step.subject] if several else texts
-    text = next(iter(same), "\n\n".join(texts))
-    return joined(prose(text, about, offset=record.offset), _door(about, record))
+    text = same[0] if same else "\n\n".join(texts)
+    return Html(prose(text, about, offset=record.offset) + _door(about, record))
 
 
-def _door(about: About, record: Record) -> Markup:
-    return door_row(*raw_doors(about, record.offset))
+def _door(about: About, record: Record) -> Html:
+    return door_row(*raw_doors(about, record.offset)) if about.links.live else Html("")
 
 
 # People
 
 
-def queued(step: Step, about: About) -> Markup:
+def queued(step: Step, about: About) -> Html:
     """Return a prompt that waited, when it came and when it was taken up."""
     if step.call is None:
-        return Markup("")
+        return Html("")
     record = about.transcript.record(step.call)
     envelope = record.envelope
     attached = as_fields(loose(envelope.attachment)) if envelope.attachment else {}
@@ -160,18 +160,18 @@ def queued(step: Step, about: About) -> Markup:
     mode = as_text(attached.get("commandMode"))
     body = prose(text, about, offset=record.offset)
     tagline = f"{head}{taken}" + (f", as {mode}" if mode and mode != "prompt" else "")
-    shown = Markup(part("body-queued.html.j2", tagline=clipped(tagline), body=body))
+    shown = Html(part("body-queued.html.j2", tagline=clipped(tagline), body=trusted(body)))
     return joined(shown, gallery(record, about), _door(about, record))
 
 
 # The client
 
 
-def user_note(record: Record, about: About) -> Markup:
+def user_note(record: Record, about: About) -> Html:
     """Return what stands in a user record that nobody typed."""
     text = record.text
     offset = record.offset
-    made: list[Markup] = []
+    made: list[Html] = []
     if b'"isCompactSummary":true' in record.line:
         made.append(prose(text, about, offset=offset))
     elif any(f"<{tag}>" in text for tag in (*_PRINTED, *_COMMAND)):
@@ -183,7 +183,7 @@ def user_note(record: Record, about: About) -> Markup:
     return joined(*made)
 
 
-def _command(text: str, about: About, offset: int) -> Markup:
+def _command(text: str, about: About, offset: int) -> Html:
     name = inside(text, "command-name")
     made = [facts(Fact("command", name), Fact("with", inside(text, "command-args")))]
     doors = raw_doors(about, offset)
@@ -199,9 +199,9 @@ def _command(text: str, about: About, offset: int) -> Markup:
     return joined(*made)
 
 
-def blocks_view(record: Record, about: About) -> Markup:
+def blocks_view(record: Record, about: About) -> Html:
     """Return the blocks of a message that are neither words nor pictures nor calls."""
-    made: list[Markup] = []
+    made: list[Html] = []
     for block in record.blocks:
         if isinstance(block, UnknownBlock):
             made.append(box(tidy(block.fields, full=about.full), title=block.type or "block"))
@@ -210,11 +210,11 @@ def blocks_view(record: Record, about: About) -> Markup:
     return joined(*made)
 
 
-def system(record: Record, about: About, more: Node | None = None) -> Markup:
+def system(record: Record, about: About, more: Node | None = None) -> Html:
     """Return what a system record says."""
     fields = record.fields
     content = as_text(fields.get("content"))
-    made: list[Markup] = []
+    made: list[Html] = []
     if any(f"<{tag}>" in content for tag in (*_PRINTED, *_COMMAND)):
         made.append(_command(content, about, record.offset))
     elif content.strip():
@@ -227,10 +227,10 @@ def system(record: Record, about: About, more: Node | None = None) -> Markup:
     return joined(*made)
 
 
-def unknown(step: Step, about: About) -> Markup:
+def unknown(step: Step, about: About) -> Html:
     """Return a block, or a record, of a kind that is not known."""
     if step.call is None:
-        return Markup("")
+        return Html("")
     record = about.transcript.record(step.call)
     odd = [block for block in record.blocks if isinstance(block, UnknownBlock)]
     same = [block for block in odd if (block.type or "block") == step.verb]

@@ -6,15 +6,14 @@ from typing import Any, Final, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 import msgspec
-from markupsafe import Markup
 
 from steno.report import words as say
-from steno.safe.html import escaped, trusted
-from steno.web.bodies.about import About
+from steno.safe.html import Html, escaped
+from steno.web.bodies.about import About, Call
 from steno.web.paint import part
 from steno.web.render.ansi import screen
 from steno.web.render.code import code_block
-from steno.web.render.markdown import markdown
+from steno.web.render.markdown import marked
 from steno.web.render.pieces import icon_of, path_html
 
 __all__ = [
@@ -22,6 +21,7 @@ __all__ = [
     "Fact",
     "Window",
     "box",
+    "call_doors",
     "clipped",
     "coloured",
     "door_row",
@@ -63,7 +63,7 @@ class Fact(msgspec.Struct, frozen=True):
     """A name and what is so."""
 
     name: str
-    value: str | Markup
+    value: str
     mood: str = ""
     """`bad`, `warn` or `ok`, where it is worth a colour."""
 
@@ -82,9 +82,9 @@ class Window(msgspec.Struct, frozen=True):
 _WHOLE: Final = Window("")
 
 
-def joined(*made: Markup) -> Markup:
+def joined(*made: Html) -> Html:
     """Return some pieces one after another."""
-    return trusted("".join(made))
+    return Html("".join(made))
 
 
 # Texts
@@ -99,8 +99,10 @@ def window(
     that is shown first.
     """
     most, letters = (_FULL_LINES, _FULL_LETTERS) if about.full else (lines, _LETTERS)
-    begin = min(max(0, about.begin), max(0, len(text) - 1)) if about.full else 0
-    if not begin and len(text) <= letters and text.count("\n") < most + _SLACK:
+    begin = min(about.begin, max(0, len(text) - 1)) if about.full and about.begin > 0 else 0
+    few = most + _SLACK
+    # What has fewer letters has fewer lines.
+    if not begin and (len(text) < few or (len(text) <= letters and text.count("\n") < few)):
         return Window(text)
     if tail and not about.full:
         begin = _last_lines(text, most, letters)
@@ -163,12 +165,12 @@ def _doors(about: About, offset: int | None, begin: int, end: int, whole: int) -
 
 def printed(
     text: str, about: About, *, command: str = "", offset: int | None = None, tail: bool = False
-) -> tuple[Markup, Window, int]:
+) -> tuple[Html, Window, int]:
     """Return what a program printed, behind its command; also how many lines it printed over."""
     shown = window(text.strip("\n"), about, offset=offset, tail=tail)
     made = screen(shown.text)
     head = _ran(window(command, about, offset=offset)) if command else ""
-    return trusted(f'<pre class="out">{head}{made.html}</pre>'), shown, made.rewritten
+    return Html(f'<pre class="out">{head}{made.html}</pre>'), shown, made.rewritten
 
 
 def _ran(command: Window) -> str:
@@ -176,22 +178,21 @@ def _ran(command: Window) -> str:
     return f'<span class="cmd">{screen(command.text).html}</span>\n{more}'
 
 
-def coloured(shown: Window, language: str, start: int | None = 1) -> Markup:
+def coloured(shown: Window, language: str, start: int | None = 1) -> Html:
     """Return a stretch of code; with numbers, unless there is no line to start from."""
     return code_block(
         shown.text, language, start=None if start is None else start + shown.first - 1
     )
 
 
-def prose(text: str, about: About, *, kind: str = "said", offset: int | None = None) -> Markup:
+def prose(text: str, about: About, *, kind: str = "said", offset: int | None = None) -> Html:
     """Return Markdown as a page shows it: `said` is a plain text, `think` a quiet one."""
     shown = window(text.strip(), about, offset=offset, lines=_FULL_LINES)
     more = ""
     if shown.said:
-        doors = _links([door for door in shown.doors if door.address])
-        more = f'<p class="dim small">{escaped(shown.said)} {doors}</p>'
+        more = f'<p class="dim small">{escaped(shown.said)} {_links(shown.doors)}</p>'
     classes = "think" if kind == "think" else "said prose"
-    return trusted(f'<div class="{classes}">{markdown(shown.text)}\n{more}</div>\n')
+    return Html(f'<div class="{classes}">{marked(shown.text)}\n{more}</div>\n')
 
 
 def clipped(text: str, most: int = _SAID) -> str:
@@ -200,9 +201,13 @@ def clipped(text: str, most: int = _SAID) -> str:
     >>> clipped("a" * 12, 10)
     'aaaaaaaaaa… (12 letters)'
     """
-    if len(text) <= most or isinstance(text, Markup):
+    if len(text) <= most:
         return text
     return f"{text[:most]}… ({len(text):,} letters)"
+
+
+def _brief(text: str) -> str:
+    return escaped(text if len(text) <= _SAID else clipped(text))
 
 
 # Boxes
@@ -226,38 +231,37 @@ class Frame(TypedDict, total=False):
     kind: str
 
 
-def box(body: Markup, **frame: Unpack[Frame]) -> Markup:
+def box(body: Html, **frame: Unpack[Frame]) -> Html:
     """Return something in a frame: what it is above, what is to be known of it below."""
     shown = frame.get("shown", _WHOLE)
-    kind = frame.get("kind", "")
-    doors = [door for door in frame.get("doors", ()) if door.address]
+    classes = f"box {frame['kind']}" if "kind" in frame else "box"
+    doors = _links(frame.get("doors", ()))
     head = _head(frame, doors)
-    more = [door for door in shown.doors if door.address]
-    foot = _foot(frame.get("foot", ()), shown.said, more if head else [*more, *doors])
-    classes = f"box {kind}" if kind else "box"
-    return trusted(f'<div class="{classes}">{head}{body}\n{foot}</div>\n')
+    foot = _foot(frame.get("foot", ()), shown, "" if head else doors)
+    return Html(f'<div class="{classes}">{head}{body}\n{foot}</div>\n')
 
 
 # A box by a template took longer than what is in it, and there is one in nearly every step.
 
 
-def _head(frame: Frame, doors: Sequence[Door]) -> str:
+def _head(frame: Frame, doors: str) -> str:
     made = ""
     if title := frame.get("title"):
-        shown = escaped(clipped(title))
+        shown = _brief(title)
         made = f'<code title="{shown}">{shown}</code>'
     if plain := frame.get("plain"):
-        made += f'<span class="about">{escaped(clipped(plain))}</span>'
+        made += f'<span class="about">{_brief(plain)}</span>'
     if sizes := frame.get("sizes"):
         made += _sizes(*sizes)
     for tag in frame.get("tags", ()):
-        made += f'<span class="tag">{escaped(clipped(tag))}</span>'
+        made += f'<span class="tag">{_brief(tag)}</span>'
     end = frame.get("end")
     if not made and not end:
         return ""
-    if end or doors:
-        said = f"<span>{escaped(clipped(end))}</span>" if end else ""
-        made += f'<span class="end">{said}{_links(doors)}</span>'
+    if end:
+        made += f'<span class="end"><span>{_brief(end)}</span>{doors}</span>'
+    elif doors:
+        made += f'<span class="end">{doors}</span>'
     return f'<header class="filehead">{made}</header>\n'
 
 
@@ -270,25 +274,31 @@ def _sizes(added: int, removed: int) -> str:
 
 
 def _links(doors: Sequence[Door]) -> str:
+    """Return links; doors that lead nowhere are left out."""
     if not doors:
         return ""
     return "".join(
-        f'<a class="link" href="{escaped(door.address)}"{" data-stays" if door.stays else ""}>'
-        f"{escaped(door.words)}</a>"
-        for door in doors
+        [
+            f'<a class="link" href="{escaped(door.address)}"{" data-stays" if door.stays else ""}>'
+            f"{escaped(door.words)}</a>"
+            for door in doors
+            if door.address
+        ]
     )
 
 
-def _foot(found: Sequence[Fact], said: str, doors: Sequence[Door]) -> str:
+def _foot(found: Sequence[Fact], shown: Window, doors: str) -> str:
     made = ""
     for fact in found:
         if fact.value:
-            name = f"{escaped(clipped(fact.name))} " if fact.name else ""
-            made += f"<span{_mood(fact)}>{name}{_value(fact)}</span>"
-    if said:
-        made += f"<span>{escaped(said)}</span>"
+            name = f"{_brief(fact.name)} " if fact.name else ""
+            made += f"<span{_mood(fact)}>{name}{_brief(fact.value)}</span>"
+    if shown is not _WHOLE:
+        doors = _links(shown.doors) + doors
+        if shown.said:
+            made += f"<span>{escaped(shown.said)}</span>"
     if doors:
-        made += f'<span class="end">{_links(doors)}</span>'
+        made += f'<span class="end">{doors}</span>'
     return f"<footer>{made}</footer>\n" if made else ""
 
 
@@ -296,38 +306,31 @@ def _mood(fact: Fact) -> str:
     return f' class="{fact.mood}"' if fact.mood else ""
 
 
-def _value(fact: Fact) -> str:
-    value = fact.value
-    return value if isinstance(value, Markup) else escaped(clipped(value))
-
-
-def facts(*found: Fact) -> Markup:
+def facts(*found: Fact) -> Html:
     """Return names and values, those without a value left out."""
     rows = "".join(
-        f"<div><dt>{escaped(clipped(each.name))}</dt><dd{_mood(each)}>{_value(each)}</dd></div>"
-        for each in found
-        if each.value
+        [
+            f"<div><dt>{_brief(each.name)}</dt><dd{_mood(each)}>{_brief(each.value)}</dd></div>"
+            for each in found
+            if each.value
+        ]
     )
-    return trusted(f'<dl class="of">{rows}</dl>\n' if rows else "")
+    return Html(f'<dl class="of">{rows}</dl>\n' if rows else "")
 
 
-def note(text: str | Markup, mood: str = "", icon: str = "say") -> Markup:
+def note(text: str, mood: str = "", icon: str = "say") -> Html:
     """Return a remark."""
-    said = text if isinstance(text, Markup) else escaped(clipped(text))
+    said = _brief(text)
     classes = f"note {mood}" if mood else "note"
-    return trusted(f'<div class="{classes}">{icon_of(icon)}<div>{said}</div></div>\n')
+    return Html(f'<div class="{classes}">{icon_of(icon)}<div>{said}</div></div>\n')
 
 
-def table(
-    head: Sequence[str], rows: Sequence[Sequence[Any]], numbers: Sequence[int] = ()
-) -> Markup:
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]], numbers: Sequence[int] = ()) -> Html:
     """Return a small table; `numbers` are the columns that are set flush right."""
-    return Markup(part("body-table.html.j2", head=head, rows=rows, numbers=set(numbers)))
+    return Html(part("body-table.html.j2", head=head, rows=rows, numbers=set(numbers)))
 
 
-def paths(
-    names: Sequence[str], about: About, *, offset: int | None = None
-) -> tuple[Markup, Window]:
+def paths(names: Sequence[str], about: About, *, offset: int | None = None) -> tuple[Html, Window]:
     """Return names of files, one a line."""
     most = _FULL_ITEMS if about.full else _ITEMS
     shown = names if len(names) <= most + _SLACK else names[:most]
@@ -336,7 +339,7 @@ def paths(
         doors = () if about.full else tuple(_doors(about, offset, 0, 0, 1))
         cut = Window("", said=f"{len(shown):,} of {len(names):,}", doors=doors)
     rows = "".join([f"<li>{path_html(clipped(name))}</li>" for name in shown])
-    return trusted(f'<ul class="names">{rows}</ul>\n'), cut
+    return Html(f'<ul class="names">{rows}</ul>\n'), cut
 
 
 def time_of_day(when: datetime | None) -> str:
@@ -353,10 +356,18 @@ def raw_doors(about: About, *offsets: int | None) -> tuple[Door, ...]:
     return tuple(Door(name, about.raw(at)) for name, at in zip(names, found, strict=False))
 
 
-def door_row(*doors: Door) -> Markup:
+def call_doors(call: Call) -> tuple[Door, ...]:
+    """Return the doors to the records of a call and of its result."""
+    if not call.about.links.live:
+        return ()
+    step = call.step
+    return raw_doors(call.about, *(each.offset for each in (step.call, step.result) if each))
+
+
+def door_row(*doors: Door) -> Html:
     """Return doors in a row; those that lead nowhere are left out."""
-    links = " ".join(_links([door]) for door in doors if door.address)
-    return trusted(f'<p class="doors">{links}</p>' if links else "")
+    links = " ".join([_links([door]) for door in doors if door.address])
+    return Html(f'<p class="doors">{links}</p>' if links else "")
 
 
 def web_address(text: str) -> str:

@@ -2,14 +2,14 @@
 
 import binascii
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import msgspec
-from markupsafe import Markup
 
 from steno.format.records import Record
 from steno.report import words as say
+from steno.safe.html import Html
 from steno.session.resume.images import MEDIA_TYPES, read_header
 from steno.web.bodies.about import About
 from steno.web.bodies.values import as_fields, as_items
@@ -56,18 +56,20 @@ class Picture(msgspec.Struct, frozen=True):
         return len(self.data) * 3 // 4
 
 
+@lru_cache(maxsize=1)
 def pictures_in(record: Record) -> list[Picture]:
     """Return the pictures of a record, each once."""
+    # Asked for twice of the same record where a page holds its pictures: to place, and to draw them.
     if not any(hint in record.line for hint in _HINTS):
         return []
-    seen: set[str] = set()
+    seen: list[str] = []
     found: list[Picture] = []
     for number, (data, declared) in enumerate(_walk(record.fields, 0)):
         if number >= _MOST:
             break
         if data in seen:
             continue
-        seen.add(data)
+        seen.append(data)
         header = read_header(data)
         if header is not None and header.media_type in MEDIA_TYPES:
             found.append(
@@ -137,15 +139,15 @@ def thumbnails(record: Record, address: Callable[[int], str]) -> tuple[Shown, ..
     return tuple(_shown(each, address, _THUMBNAIL) for each in pictures_in(record)[:_SHOWN])
 
 
-def gallery(record: Record, about: About) -> Markup:
+def gallery(record: Record, about: About) -> Html:
     """Return the pictures of a record, or nothing."""
     found = pictures_in(record)
     address = partial(about.picture, record.offset)
     shown = [_shown(picture, address, (_WIDE, _HIGH)) for picture in found[:_SHOWN]]
     if not shown:
-        return Markup("")
+        return Html("")
     more = len(found) - len(shown)
-    return Markup(part("body-pictures.html.j2", pictures=shown, more=more))
+    return Html(part("body-pictures.html.j2", pictures=shown, more=more))
 
 
 def _shown(picture: Picture, address: Callable[[int], str], room: tuple[int, int]) -> Shown:

@@ -2,11 +2,11 @@
 
 from typing import Any, Final
 
-from markupsafe import Markup
-
 from steno.format.blocks import Document, Image, Text, ToolReference
 from steno.format.loose import loose
+from steno.format.records import Record
 from steno.report import words as say
+from steno.safe.html import Html
 from steno.web.bodies.about import About, Call
 from steno.web.bodies.parts import (
     Fact,
@@ -41,32 +41,30 @@ _NONE: Final[tuple[Any, ...]] = (None, "", [], {})
 _YES: Final = ("accept", "allow")
 
 
-def plain_tool(call: Call) -> Markup:
+def plain_tool(call: Call) -> Html:
     """Return the arguments and the result of a call."""
     return joined(arguments(call), result(call))
 
 
-def arguments(call: Call, *, title: str = "") -> Markup:
+def arguments(call: Call, *, title: str = "") -> Html:
     """Return what a call was asked, as tidy JSON."""
     if call.step.call is None:
-        return Markup("")
+        return Html("")
     asked = call.asked if call.odd is None else call.odd
     doors = raw_doors(call.about, call.step.call.offset)
     if not asked:
-        return box(Markup(""), title=title or call.tool, plain="no arguments", doors=doors)
+        return box(Html(""), title=title or call.tool, plain="no arguments", doors=doors)
     shown = tidy(asked, full=call.about.full)
     return box(shown, title=title or call.tool, plain="arguments", doors=doors)
 
 
-def result(call: Call, *, plain: str = "result") -> Markup:
+def result(call: Call, *, plain: str = "result") -> Html:
     """Return what came of a call: words, structure, pictures, documents."""
     node = call.step.result
     if node is None:
-        return (
-            note("There is no result.", icon="clock") if call.step.state == "open" else Markup("")
-        )
+        return note("There is no result.", icon="clock") if call.step.state == "open" else Html("")
     doors = raw_doors(call.about, node.offset)
-    made: list[Markup] = []
+    made: list[Html] = []
     structure = structured(call)
     if structure is not None:
         body = tidy(structure, full=call.about.full)
@@ -78,7 +76,7 @@ def result(call: Call, *, plain: str = "result") -> Markup:
     made += [others(call), pictures(call), documents(call)]
     if not any(made):
         kept = call.kept
-        body = tidy(kept, full=call.about.full) if kept not in (None, "", {}, []) else Markup("")
+        body = tidy(kept, full=call.about.full) if kept not in (None, "", {}, []) else Html("")
         said = plain if body else "The result is empty."
         made.append(box(body, plain=said, doors=doors))
     return joined(*made)
@@ -97,7 +95,7 @@ def structured(call: Call) -> Any:
     return None
 
 
-def others(call: Call) -> Markup:
+def others(call: Call) -> Html:
     """Return the blocks of a result that are neither words nor pictures."""
     known = (Text, Image, Document, ToolReference)
     odd = [block for block in call.blocks if not isinstance(block, known)]
@@ -109,16 +107,16 @@ def others(call: Call) -> Markup:
     return joined(*made)
 
 
-def pictures(call: Call) -> Markup:
+def pictures(call: Call) -> Html:
     """Return the pictures in a result."""
-    if call.step.result is None:
-        return Markup("")
-    return gallery(call.about.transcript.record(call.step.result), call.about)
+    return gallery(call.record, call.about) if call.record is not None else Html("")
 
 
-def documents(call: Call) -> Markup:
+def documents(call: Call) -> Html:
     """Name the documents in a result."""
     found = [block for block in call.blocks if isinstance(block, Document)]
+    if not found:
+        return Html("")
     rows = [
         Fact(
             block.media_type or "document",
@@ -129,43 +127,35 @@ def documents(call: Call) -> Markup:
     return facts(*rows)
 
 
-def refusal(call: Call) -> Markup:
+def refusal(call: Call) -> Html:
     """Return why a call was not carried out."""
-    node = call.step.result
-    if call.step.state not in ("denied", "interrupted") or node is None:
-        return Markup("")
-    record = call.about.transcript.record(node)
-    kind = as_text(record.fields.get(_REASON))
+    if call.record is None:
+        return Html("")
+    kind = as_text(call.record.fields.get(_REASON))
     why = as_text(call.kept) or call.text
     words = "Not allowed" if call.step.state == "denied" else "Interrupted"
     said = f"{words} ({kind})" if kind else words
     return note(f"{said}: {why.strip()[:2000]}" if why.strip() else f"{said}.", "warn", "stop")
 
 
-def permission(call: Call) -> Markup:
+def permission(call: Call, record: Record) -> Html:
     """Return who let a call be carried out, where the client kept it."""
-    node = call.step.result
-    if node is None:
-        return Markup("")
-    record = call.about.transcript.record(node)
-    if not record.envelope.permission_decision:
-        return Markup("")
     fields = as_fields(record.fields.get("permissionDecision"))
     names = ("reasonType", "source", "ruleSource", "mode", "reason")
     why = [as_text(fields.get(name)) for name in names]
     decision = as_text(fields.get("decision"))
     if fields.get("source") == "config" and decision in _YES and not call.about.full:
         # A rule that allows is the ordinary case.
-        return Markup("")
+        return Html("")
     said = ", ".join(word for word in (decision, *why) if word)
     mood = "" if decision in _YES else "bad"
     return facts(Fact("permission", said, mood))
 
 
-def described(fields: Fields, about: About, *, offset: int, leave: frozenset[str]) -> Markup:
+def described(fields: Fields, about: About, *, offset: int, leave: frozenset[str]) -> Html:
     """Return any object: short values as facts, long texts in boxes, the rest as tidy JSON."""
     short: list[Fact] = []
-    made: list[Markup] = []
+    made: list[Html] = []
     rest: Fields = {}
     for name, value in fields.items():
         if name in leave or value in _NONE:

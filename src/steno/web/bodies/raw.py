@@ -3,13 +3,12 @@
 from typing import Final
 
 import msgspec
-from markupsafe import Markup
 
 from steno.format.catalogue import catalogue
 from steno.format.records import Gap, Record
 from steno.format.spans import Damage
 from steno.report import words as say
-from steno.safe.html import words
+from steno.safe.html import Html, escaped
 from steno.session.transcript import Transcript
 from steno.web.bodies.about import About
 from steno.web.bodies.parts import Door, Fact, box, facts, joined, note, window
@@ -26,7 +25,7 @@ _BYTES: Final = 16
 _DUMP: Final = 64
 
 
-def record_view(record: Record, about: About) -> Markup:
+def record_view(record: Record, about: About) -> Html:
     """Return one record."""
     about = _placed(about, record.offset)
     fields = record.fields
@@ -52,7 +51,7 @@ def record_view(record: Record, about: About) -> Markup:
     return joined(*made)
 
 
-def gap_view(gap: Gap, about: About) -> Markup:
+def gap_view(gap: Gap, about: About) -> Html:
     """Return bytes that are no record."""
     about = _placed(about, gap.offset)
     raw = about.transcript.source.read(gap.offset, min(gap.length, _GAP))
@@ -79,17 +78,17 @@ def _placed(about: About, offset: int) -> About:
     return about if about.here else msgspec.structs.replace(about, here=f"record/{offset}")
 
 
-def _dump(raw: bytes) -> Markup:
+def _dump(raw: bytes) -> Html:
     rows = [raw[at : at + _BYTES].hex(" ") for at in range(0, min(len(raw), _DUMP), _BYTES)]
     cut = f"{_DUMP} of {say.count(len(raw), 'byte')}" if len(raw) > _DUMP else ""
     return box(code_block("\n".join(rows)), plain="Bytes", foot=(Fact("", cut),))
 
 
-def _exact(raw: bytes, about: About, offset: int) -> Markup:
+def _exact(raw: bytes, about: About, offset: int) -> Html:
     """Return the very line; bytes that are no text are written as such."""
     text = raw.decode("utf-8", "backslashreplace")
     shown = window(text, about, offset=offset)
-    body = Markup('<pre class="out">{}</pre>').format(words(shown.text))
+    body = Html(f'<pre class="out">{escaped(shown.text)}</pre>')
     copy = (Door("All records from here", _from(about, offset)),)
     return box(body, plain="The line itself", doors=copy, shown=shown)
 
@@ -129,7 +128,7 @@ def _unknown_fields(record: Record) -> str:
     return f"Fields not in the catalogue: {', '.join(odd[:_ODD])}{more}" if odd else ""
 
 
-def _damage(damage: Damage) -> Markup:
+def _damage(damage: Damage) -> Html:
     said = ": ".join(part for part in (damage.id, damage.message or damage.hint) if part)
     where = f" (byte {damage.span.offset:,}, {say.count(damage.span.length, 'byte')})"
     return note(

@@ -3,12 +3,10 @@
 import re
 from typing import Final
 
-from markupsafe import Markup
-
 from steno.report import words as say
-from steno.safe.html import escaped, trusted
+from steno.safe.html import Html, escaped
 from steno.web.bodies.about import Call
-from steno.web.bodies.parts import Fact, box, joined, printed, raw_doors
+from steno.web.bodies.parts import Fact, box, call_doors, joined, printed
 from steno.web.bodies.plain import pictures
 from steno.web.bodies.values import Fields, as_fields, as_number, as_text, first_text
 from steno.web.paint import duration
@@ -23,7 +21,7 @@ _END: Final = "</persisted-output>"
 _PICTURE: Final = "data:image/"
 
 
-def bash(call: Call) -> Markup:
+def bash(call: Call) -> Html:
     """Return a command and what it printed."""
     kept = call.fields
     out, err = as_text(kept.get("stdout")), as_text(kept.get("stderr"))
@@ -41,20 +39,19 @@ def bash(call: Call) -> Markup:
     offset = node.offset if node is not None else None
     failed = call.step.state == "failed"
     body, shown, over = printed(out, call.about, command=_command(call), offset=offset, tail=failed)
-    made = [body]
     if err.strip():
         errors, rest, more = printed(err, call.about, offset=offset, tail=True)
         cut = f'<p class="dim small">{escaped(rest.said)}</p>' if rest.said else ""
-        made.append(trusted(f'<div class="err"><h4>stderr</h4>{errors}{cut}</div>'))
+        body = Html(f'{body}<div class="err"><h4>stderr</h4>{errors}{cut}</div>')
         over += more
     if hidden or call.has_pictures:
-        made.append(pictures(call))
+        body = joined(body, pictures(call))
     foot = (*_ending(call, kept, code), *_footing(kept, saved, over, out or err))
     return box(
-        joined(*made),
+        body,
         plain=as_text(call.asked.get("description")),
         tags=_tags(call),
-        doors=raw_doors(call.about, *(each.offset for each in call.nodes)),
+        doors=call_doors(call),
         foot=foot,
         shown=shown,
     )
@@ -68,11 +65,9 @@ def _command(call: Call) -> str:
 
 def _tags(call: Call) -> tuple[str, ...]:
     asked = call.asked
-    found = [
-        "in background" if asked.get("run_in_background") is True else "",
-        "without sandbox" if asked.get("dangerouslyDisableSandbox") is True else "",
-    ]
-    return tuple(tag for tag in found if tag)
+    behind = ("in background",) if asked.get("run_in_background") is True else ()
+    loose = ("without sandbox",) if asked.get("dangerouslyDisableSandbox") is True else ()
+    return behind + loose
 
 
 def _saved(text: str) -> tuple[str, str]:
@@ -103,32 +98,34 @@ def _ending(call: Call, kept: Fields, code: str) -> tuple[Fact, ...]:
     return Fact("", meaning or "exit 0"), Fact("", seconds)
 
 
-def _footing(kept: Fields, saved: str, over: int, said: str) -> tuple[Fact, ...]:
-    size = as_number(kept.get("persistedOutputSize"))
-    where = as_text(kept.get("persistedOutputPath")) or saved
-    whole = f", {say.size(size)}" if size is not None else ""
-    return (
-        Fact("", "" if said.strip() else "no output"),
-        Fact("", f"{say.count(over, 'line')} printed over" if over else ""),
-        Fact("", f"whole output{whole} kept in {where}" if where else ""),
-    )
+def _footing(kept: Fields, saved: str, over: int, said: str) -> list[Fact]:
+    made: list[Fact] = []
+    if not said or said.isspace():
+        made.append(Fact("", "no output"))
+    if over:
+        made.append(Fact("", f"{say.count(over, 'line')} printed over"))
+    if where := as_text(kept.get("persistedOutputPath")) or saved:
+        size = as_number(kept.get("persistedOutputSize"))
+        whole = f", {say.size(size)}" if size is not None else ""
+        made.append(Fact("", f"whole output{whole} kept in {where}"))
+    return made
 
 
-def task_output(call: Call) -> Markup:
+def task_output(call: Call) -> Html:
     """Return what a command in the background, or another task, printed meanwhile."""
     node = call.step.result
     kept = call.fields
     task = as_fields(kept.get("task")) or kept
     out = first_text(task, "stdout", "output", "result") or ("" if kept else call.text)
     if node is None or (not task and not out):
-        return Markup("")
+        return Html("")
     command = first_text(task, "command", "description")
     body, shown, over = printed(out, call.about, command=command, offset=node.offset)
     made = [body]
     err = first_text(task, "stderr", "error")
     if err:
         errors = printed(err, call.about, offset=node.offset)[0]
-        made.append(trusted(f'<div class="err"><h4>stderr</h4>{errors}</div>'))
+        made.append(Html(f'<div class="err"><h4>stderr</h4>{errors}</div>'))
     code = as_number(task.get("exitCode"))
     foot = (
         Fact("", first_text(task, "status") or first_text(kept, "retrieval_status", "message")),
@@ -139,5 +136,5 @@ def task_output(call: Call) -> Markup:
     title = first_text(task, "task_id", "shellId", "shell_id") or first_text(
         call.asked, "task_id", "bash_id", "shell_id"
     )
-    doors = raw_doors(call.about, *(each.offset for each in call.nodes))
+    doors = call_doors(call)
     return box(joined(*made), title=title, doors=doors, foot=foot, shown=shown)

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, cast
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from steno.format.encode import encode
 from steno.report import words as say
-from steno.safe.html import words
+from steno.safe.html import Html, escaped
 from steno.web.bodies.values import as_fields, as_items
 
 __all__ = ["tidy"]
@@ -31,115 +31,108 @@ _FULL: Final = 10
 """How many times as much is shown where everything is wanted."""
 
 
-def tidy(value: Any, *, full: bool = False) -> Markup:
+def tidy(value: Any, *, full: bool = False) -> Html:
     """Return a value as people read it."""
-    return Markup('<div class="tidy" tabindex="0" role="region" aria-label="JSON">{}</div>').format(
-        _Writer(_FULL if full else 1).value(Markup(""), value, Markup(""), 0)
-    )
+    shown = _Writer(_FULL if full else 1).value("", value, "", 0)
+    return Html(f'<div class="tidy" tabindex="0" role="region" aria-label="JSON">{shown}</div>')
 
 
 class _Writer:
+    """Writes values; names before them and what ends them are HTML already."""
+
     def __init__(self, times: int) -> None:
         self._room = _ROOM * times
         self._entries = _ENTRIES * times
         self._text = _TEXT * times
         self._letters = _LETTERS * times
 
-    def value(self, name: Markup, value: Any, end: Markup, depth: int) -> Markup:
+    def value(self, name: str, value: Any, end: str, depth: int) -> str:
         """Return a value behind its name."""
         self._room -= 1
         if isinstance(value, str) and (len(value) > _LONG or "\n" in value):
             return self._long(name, value, end)
         if isinstance(value, dict | list) and value:
             return self._many(name, cast("dict[str, Any] | list[Any]", value), end, depth)
-        return _line(name + _scalar(value) + end)
+        return _line(f"{name}{_scalar(value)}{end}")
 
-    def _long(self, name: Markup, value: str, end: Markup) -> Markup:
-        first = value.lstrip().split("\n", 1)[0][:_SHORT]
-        head = name + Markup('<span class="s">"{}…"</span>{}').format(words(first), end)
+    def _long(self, name: str, value: str, end: str) -> str:
+        first = escaped(value.lstrip().split("\n", 1)[0][:_SHORT])
+        head = f'{name}<span class="s">"{first}…"</span>{end}'
         room = max(0, min(self._text, self._letters))
         self._letters -= min(room, len(value))
         cut = len(value) - room
-        rest = _more(f"{cut:,} more letters, see the line itself") if cut > 0 else Markup("")
-        body = Markup('<pre class="s">{}</pre>{}').format(words(value[:room]), rest)
+        rest = _more(f"{cut:,} more letters, see the line itself") if cut > 0 else ""
         lines = value.count("\n") + 1
         size = say.count(lines, "line") if lines > 1 else f"{len(value):,} letters"
-        return _fold(head, size, body, shut=True)
+        return _folded(head, size, f'<pre class="s">{escaped(value[:room])}</pre>{rest}')
 
-    def _many(
-        self, name: Markup, value: dict[str, Any] | list[Any], end: Markup, depth: int
-    ) -> Markup:
+    def _many(self, name: str, value: dict[str, Any] | list[Any], end: str, depth: int) -> str:
         flat = _flat(value)
         if flat is not None:
-            return _line(name + flat + end)
+            return _line(f"{name}{flat}{end}")
         begin, close = ("{", "}") if isinstance(value, dict) else ("[", "]")
         if depth >= _DEEP or self._room <= 0:
             size = say.count(len(value), "entry", "entries")
-            return _line(name + Markup("{}… {} …{}{}").format(begin, size, close, end))
-        shown = Markup("").join(self._entries_of(value, depth + 1))
-        body = Markup('<div class="in">{}</div>').format(shown) + _line(Markup(close) + end)
+            return _line(f"{name}{begin}… {size} …{close}{end}")
+        shown = "".join(self._entries_of(value, depth + 1))
+        body = f'<div class="in">{shown}</div>{_line(f"{close}{end}")}'
         noun = ("field", "fields") if isinstance(value, dict) else ("item", "items")
-        size = say.count(len(value), *noun)
-        head = name + Markup(begin)
+        head = f"{name}{begin}"
         if depth and (len(value) > _MANY or depth > _MANY):
-            return _fold(head, size, body, shut=True)
-        return _line(head) + body
+            return _folded(head, say.count(len(value), *noun), body)
+        return f"{_line(head)}{body}"
 
-    def _entries_of(self, value: dict[str, Any] | list[Any], depth: int) -> Iterator[Markup]:
+    def _entries_of(self, value: dict[str, Any] | list[Any], depth: int) -> Iterator[str]:
         last = len(value) - 1
         for place, (name, item) in enumerate(_named(value)):
             if place == self._entries or self._room <= 0:
                 yield _more(f"{len(value) - place:,} more")
                 return
-            yield self.value(name, item, Markup("" if place == last else ","), depth)
+            yield self.value(name, item, "" if place == last else ",", depth)
 
 
-def _named(value: dict[str, Any] | list[Any]) -> Iterable[tuple[Markup, Any]]:
+def _named(value: dict[str, Any] | list[Any]) -> Iterable[tuple[str, Any]]:
     if isinstance(value, list):
-        return ((Markup(""), item) for item in value)
-    return (
-        (Markup('<span class="nf">"{}"</span>: ').format(words(name)), item)
-        for name, item in value.items()
-    )
+        return (("", item) for item in value)
+    return ((f'<span class="nf">"{escaped(name)}"</span>: ', item) for name, item in value.items())
 
 
-def _flat(value: dict[str, Any] | list[Any]) -> Markup | None:
+def _flat(value: dict[str, Any] | list[Any]) -> str | None:
     """Return a small value in one line, if it is one."""
     items: list[Any] = [*as_fields(value).values(), *as_items(value)]
     if len(items) > _MANY or any(as_fields(item) or as_items(item) for item in items):
         return None
     parts = [
-        name + _scalar(item)
+        f"{name}{_scalar(item)}"
         for name, item in _named(value)
         if not (isinstance(item, str) and len(item) > _SHORT)
     ]
-    if len(parts) < len(items) or sum(len(part.striptags()) for part in parts) > _SHORT:
+    if len(parts) < len(items) or sum(len(Markup(part).striptags()) for part in parts) > _SHORT:
         return None
     begin, close = ("{", "}") if isinstance(value, dict) else ("[", "]")
-    return Markup(begin) + Markup(", ").join(parts) + Markup(close)
+    return f"{begin}{', '.join(parts)}{close}"
 
 
-def _scalar(value: Any) -> Markup:
+def _scalar(value: Any) -> str:
     if isinstance(value, str):
-        return Markup('<span class="s">{}</span>').format(words(_json(value)))
-    kind = "k" if value is None or isinstance(value, bool) else "m"
+        return f'<span class="s">{escaped(_json(value))}</span>'
     if isinstance(value, dict | list):
-        return Markup("{}" if isinstance(value, dict) else "[]")
-    return Markup('<span class="{}">{}</span>').format(kind, _json(value))
+        return "{}" if isinstance(value, dict) else "[]"
+    kind = "k" if value is None or isinstance(value, bool) else "m"
+    return f'<span class="{kind}">{escaped(_json(value))}</span>'
 
 
 def _json(value: Any) -> str:
     return encode(value).decode("utf-8", "replace")
 
 
-def _line(shown: Markup) -> Markup:
-    return Markup('<div class="l">{}</div>').format(shown)
+def _line(shown: str) -> str:
+    return f'<div class="l">{shown}</div>'
 
 
-def _more(said: str) -> Markup:
-    return Markup('<div class="l dim">… {}</div>').format(said)
+def _more(said: str) -> str:
+    return f'<div class="l dim">… {said}</div>'
 
 
-def _fold(head: Markup, size: str, body: Markup, *, shut: bool) -> Markup:
-    made = Markup('<details{}><summary>{} <span class="dim">{}</span></summary>{}</details>')
-    return made.format(Markup("") if shut else Markup(" open"), head, escape(size), body)
+def _folded(head: str, size: str, body: str) -> str:
+    return f'<details><summary>{head} <span class="dim">{size}</span></summary>{body}</details>'

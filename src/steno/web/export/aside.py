@@ -1,15 +1,13 @@
-"""What is inside of steps, laid aside while the page around it is drawn.
+"""Steps, and what all pages have, laid aside while a page is drawn.
 
-It is most of a page, and finished: to hand it from one template to the next, and to write it as
-bytes together with letters of every alphabet, takes longer than to draw it. A mark stands for it
-meanwhile, around a character that no text of a session has on a page.
+They are most of a page, and finished: to hand them from one template to the next, and to write them
+as bytes together with letters of every alphabet, takes longer than to draw them. A mark stands for
+each meanwhile, around a character that no text of a session has on a page.
 """
 
 from typing import Final
 
-from markupsafe import Markup
-
-from steno.safe.html import trusted
+from steno.safe.html import Html
 
 __all__ = ["Aside"]
 
@@ -23,23 +21,32 @@ class Aside:
         self._pieces: list[bytes] = []
         self._length = 0
 
-    def lay(self, html: Markup) -> Markup:
-        """Lay a piece aside, and return what stands for it."""
-        piece = self.whole(html)
-        self._pieces.append(piece)
+    def lay(self, begin: Html, inside: Html, end: Html) -> Html:
+        """Lay a step aside, and return what stands for it."""
+        piece = self.whole(inside)
         self._length += len(piece)
-        return trusted(f"{_MARK}{len(self._pieces) - 1}{_MARK}")
+        return self.put(b"".join((_bytes(begin), piece, _bytes(end))))
+
+    def put(self, piece: bytes) -> Html:
+        """Take a piece that is bytes already, and return what stands for it."""
+        self._pieces.append(piece)
+        return Html(f"{_MARK}{len(self._pieces) - 1}{_MARK}")
 
     def taken(self) -> int:
-        """Return how many bytes came in since this was asked last."""
+        """Return how many bytes were inside of steps since this was asked last."""
         length, self._length = self._length, 0
         return length
 
     def whole(self, html: str) -> bytes:
         """Return a text as bytes, with every piece in its place."""
         if _MARK not in html:
-            return html.encode("utf-8", "replace")
+            return _bytes(html)
         parts = html.split(_MARK)
-        made = [part.encode("utf-8", "replace") for part in parts]
+        made = [b""] * len(parts)
+        made[::2] = map(_bytes, parts[::2])
         made[1::2] = [self._pieces[int(number)] for number in parts[1::2]]
         return b"".join(made)
+
+
+def _bytes(html: str) -> bytes:
+    return html.encode("utf-8", "replace")

@@ -13,6 +13,7 @@ from steno.report.export.opened import open_leaving
 from steno.report.price_file import chosen_prices
 from steno.report.words import project_name
 from steno.store.found import Found
+from steno.web.export.aside import Aside
 from steno.web.export.frame import page_of
 from steno.web.export.links import FileLinks
 from steno.web.export.pages import Drawn, Style, draw
@@ -78,7 +79,7 @@ def pages_of(files: Sequence[Found], job: Job) -> Iterator[tuple[str, bytes]]:
         for found in each:
             yield from drawn(found)
             job.done(found.size)
-    yield _INDEX, _index(rows, style).encode("utf-8", "replace")
+    yield _INDEX, _index(rows, style)
 
 
 @contextmanager
@@ -121,13 +122,14 @@ def _row(drawn: Drawn) -> _Row:
     )
 
 
-def _index(rows: list[_Row], style: Style) -> str:
+def _index(rows: list[_Row], style: Style) -> bytes:
     groups: dict[str, list[_Row]] = {}
     for row in sorted(rows, key=lambda row: -row.started):
         groups.setdefault(project_name(row.project) if row.project else "", []).append(row)
     return page_of(
         "export-index.html.j2",
         FileLinks(),
+        Aside(),
         groups=list(groups.items()),
         total=len(rows),
         made="Exported by steno",

@@ -10,8 +10,8 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
-from markupsafe import Markup
-
+from steno.safe.html import trusted
+from steno.web.export.aside import Aside
 from steno.web.links import Links
 from steno.web.paint import part, sprite, static_bytes
 
@@ -24,7 +24,7 @@ _INDENT: Final = re.compile(r"\n\s*")
 
 
 @lru_cache(maxsize=1)
-def _frame() -> dict[str, Markup]:
+def _frame() -> dict[str, bytes]:
     styles = "".join(static_bytes(name).decode() for name in _STYLES)
     styles = _INDENT.sub("\n", _COMMENT.sub("", styles)).strip()
     script = "".join(static_bytes(name).decode() for name in _SCRIPTS)
@@ -33,19 +33,21 @@ def _frame() -> dict[str, Markup]:
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     icon = b64encode(static_bytes("mark.svg")).decode()
-    return {
-        "styles": Markup(styles),
-        "script": Markup(script),
-        "policy": Markup(policy),
-        "icon": Markup(f"data:image/svg+xml;base64,{icon}"),
+    frame = {
+        "styles": styles,
+        "script": script,
+        "policy": policy,
+        "icon": f"data:image/svg+xml;base64,{icon}",
         "sprite": sprite(),
     }
+    return {name: text.encode() for name, text in frame.items()}
 
 
 def _print_of(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-def page_of(template: str, links: Links, **values: Any) -> str:
-    """Return a whole page."""
-    return part(template, links=links, **_frame(), **values)
+def page_of(template: str, links: Links, aside: Aside, **values: Any) -> bytes:
+    """Return a whole page, with what was laid aside in its place."""
+    frame = {name: trusted(aside.put(piece)) for name, piece in _frame().items()}
+    return aside.whole(part(template, links=links, **frame, **values))

@@ -158,9 +158,10 @@ class _Drawing:
 
     def _whole(self, page: _Page, head: Head, outline: list[_Row]) -> bytes:
         last = page is self._pages[-1]
-        text = page_of(
+        return page_of(
             "export-session.html.j2",
             self._links,
+            self._aside,
             head=head,
             page={"number": page.number, "of": len(self._pages), "all": self._pages},
             outline=outline,
@@ -169,7 +170,6 @@ class _Drawing:
             made="Exported by steno",
             masked=self._style.masked,
         )
-        return self._aside.whole(text)
 
     # Turns
 

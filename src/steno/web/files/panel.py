@@ -11,6 +11,7 @@ from steno.report.files.history import diff, shown, surviving
 from steno.report.files.texts import normal
 from steno.report.files.timeline import how_of, what_of
 from steno.report.files.values import History, Piece, Version
+from steno.safe.html import trusted
 from steno.web.render.code import code_block, language_of
 from steno.web.render.diff import Hunk, diff_table
 
@@ -108,7 +109,8 @@ def _diff(old: str, new: str, language: str) -> Markup:
     stretches = diff(old, new)
     if not stretches:
         return _note("Not a line is different.")
-    return diff_table([Hunk(each.old, each.new, each.lines) for each in stretches], language)
+    hunks = [Hunk(each.old, each.new, each.lines) for each in stretches]
+    return trusted(diff_table(hunks, language))
 
 
 def _whole(version: Version | None, language: str, *, full: bool) -> tuple[Markup, int]:
@@ -122,8 +124,9 @@ def _whole(version: Version | None, language: str, *, full: bool) -> tuple[Marku
         return _note("The file is empty."), 0
     lines = text.split("\n")
     if full or len(lines) <= _LINES:
-        return code_block(text, language, start=1), 0
-    return code_block("\n".join(lines[:_LINES]), language, start=1), len(lines) - _LINES
+        return trusted(code_block(text, language, start=1)), 0
+    begin = code_block("\n".join(lines[:_LINES]), language, start=1)
+    return trusted(begin), len(lines) - _LINES
 
 
 def _in_part(pieces: Sequence[Piece], total: int | None, language: str) -> Iterator[Markup]:
@@ -132,7 +135,7 @@ def _in_part(pieces: Sequence[Piece], total: int | None, language: str) -> Itera
     for piece in pieces:
         if piece.start > at:
             yield _gap(piece.start - at)
-        yield code_block("\n".join(piece.lines), language, start=piece.start)
+        yield trusted(code_block("\n".join(piece.lines), language, start=piece.start))
         at = piece.start + len(piece.lines)
     if total is None:
         yield _note("Whether there are more lines is not known.")

@@ -16,7 +16,7 @@ from steno.session.story.steps import Step
 from steno.store.read import FileSource
 from steno.web.house import House
 from steno.web.render.charts import meter, spark
-from steno.web.story.steps import icon_of
+from steno.web.story.line import icon_for
 
 __all__ = ["Row", "live_ones", "rows_of"]
 
@@ -125,7 +125,7 @@ def _now(doing: Doing, state: str) -> Now:
     share = doing.context / doing.window if doing.window and doing.context else None
     icon, verb = ("clock", "Waiting for you") if state == "waiting" else ("think", "Thinking")
     if step is not None and step.state == "open":
-        icon, verb = icon_of(step), _verb(step, state)
+        icon, verb = icon_for(step.kind, step.verb), _verb(step, state)
     return Now(
         icon,
         verb,

@@ -11,6 +11,7 @@ from steno.report import words
 from steno.report.project import Project, gather
 from steno.report.project.config import Note, Todo, Typed
 from steno.report.project.figures import Pull, Week
+from steno.safe.html import trusted
 from steno.web.house import House
 from steno.web.paint import links, money, page
 from steno.web.pair.pick import choices_of
@@ -92,7 +93,7 @@ def project(house: House, request: Request) -> Response:
         "prompts": [_prompt(each, titles, house.now()) for each in found.kept.prompts],
         "pulls": [_pull(each) for each in found.pulls],
         "settings": [
-            (each.source, each.settings, code_block(each.settings.masked, "json"))
+            (each.source, each.settings, trusted(code_block(each.settings.masked, "json")))
             for each in found.settings
         ],
         "ended": {

@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 from steno.errors import NotFound
 from steno.format.records import Gap
 from steno.report import words
+from steno.safe.html import trusted
 from steno.session.nodes import Node
 from steno.web.bodies import gap_view, record_view
 from steno.web.house import House
@@ -105,7 +106,7 @@ def record(house: House, request: Request) -> Response:
                 title=told.found.known.title or told.place.id,
                 back=wish.address(links(), turn=None),
                 line=_line(told, piece, place + 1),
-                body=body,
+                body=trusted(body),
                 all=len(every),
                 list=links().inside(wish.key, "records", wish.agent, **{"from": at}),
                 earlier=_record(told, near[0]),

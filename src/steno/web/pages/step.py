@@ -8,8 +8,9 @@ from steno.session.story.steps import Step
 from steno.web.house import House
 from steno.web.numbers import number_in
 from steno.web.paint import links, page
+from steno.web.story.line import step_html
 from steno.web.story.opening import asked_of, opened
-from steno.web.story.steps import places_of, step_body, step_lines
+from steno.web.story.steps import places_of, step_body
 from steno.web.story.tale import Tale
 
 __all__ = ["step"]
@@ -24,11 +25,7 @@ def step(house: House, request: Request) -> Response:
         body = step_body(found, place, told.tale, told.manner(), wish=wish)
         if wish.part:
             return HTMLResponse(body)
-        manner = told.manner()
-        manner.detail = "everything"
-        lines = step_lines([found], told.tale, manner)
-        for line in lines:
-            line.place, line.body = place, body
+        line = step_html(found, place, told.tale, told.manner(), body)
         back = {"turn": turn, "branch": side or None, "open": place}
         anchor = f"b{side}" if side else f"t{turn}"
         return HTMLResponse(
@@ -36,7 +33,7 @@ def step(house: House, request: Request) -> Response:
                 house,
                 "session-step.html.j2",
                 here="session",
-                lines=lines,
+                lines=[line],
                 title=told.found.known.title or told.place.id,
                 turn=turn,
                 side=side,

@@ -10,16 +10,13 @@ from itertools import groupby
 from typing import Final
 
 import msgspec
-from markupsafe import Markup
 
-from steno.safe.html import escaped_text, trusted
+from steno.safe.html import Html, escaped_text
 from steno.web.render.pen import Pen
 
 __all__ = ["Screen", "ansi", "screen"]
 
 _COLOURS: Final = re.compile(r"\x1b\[([0-9;:]*)m")
-_ACTS: Final = ("\x1b", "\r", "\x08")
-"""What every colour and every move begins with."""
 _MOVES: Final = re.compile(r"\r(?!\n)|\x08|\x1b\[[0-9;]*[A-GJK]|\x1b\[\?[0-9;]*[hl]|\x1b\]8;")
 """What makes the cheap way wrong."""
 _PIECES: Final = re.compile(
@@ -41,7 +38,7 @@ _WIDEST: Final = 4_000
 class Screen(msgspec.Struct, frozen=True):
     """What stood there in the end, and how many lines were printed over."""
 
-    html: Markup
+    html: Html
     rewritten: int = 0
 
 
@@ -122,12 +119,12 @@ class _Paper:
         del row[which]
 
 
-def ansi(text: str) -> Markup:
+def ansi(text: str) -> Html:
     r"""Return what was printed.
 
-    >>> str(ansi("\x1b[31;1mno\x1b[0m \x1b]0;title"))
+    >>> ansi("\x1b[31;1mno\x1b[0m \x1b]0;title")
     '<span class="x-bold x-red">no</span> ␛]0;title'
-    >>> str(ansi("10%\r50%\r100%\nready"))
+    >>> ansi("10%\r50%\r100%\nready")
     '100%\nready'
     """
     return screen(text).html
@@ -135,13 +132,14 @@ def ansi(text: str) -> Markup:
 
 def screen(text: str) -> Screen:
     """Return what stood on the screen in the end."""
-    if not any(mark in text for mark in _ACTS):
-        return Screen(trusted(escaped_text(text)))
+    if not ("\x1b" in text or "\r" in text or "\x08" in text):
+        # Every colour and every move begins with one of these.
+        return Screen(Html(escaped_text(text)))
     if not _MOVES.search(text) or len(text) > _LONGEST:
-        return Screen(trusted("".join(_straight(text))))
+        return Screen(Html("".join(_straight(text))))
     paper = _followed(text)
     rows = [_row(cells) for cells in paper.rows]
-    return Screen(trusted("\n".join(rows)), len(paper.rewritten))
+    return Screen(Html("\n".join(rows)), len(paper.rewritten))
 
 
 def _straight(text: str) -> Iterator[str]:

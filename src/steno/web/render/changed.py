@@ -11,6 +11,8 @@ from steno.safe.html import escaped_text
 __all__ = ["Marker"]
 
 _WORDS: Final = re.compile(r"\w+|\s+|.", re.DOTALL)
+_BLOCK: Final = re.compile(r"-[-\\]*+(\+[+\\]*+)?")
+"""The signs of lines that went and of those that came; remarks stand among them."""
 _LONG_LINE: Final = 600
 """Letters."""
 _MOST_WORDS: Final = 200
@@ -41,12 +43,15 @@ class Marker:
         self, lines: Sequence[str], removed: Sequence[int], added: Sequence[int]
     ) -> Iterator[tuple[int, int]]:
         """Pair each line with the one that is most like it; their order stays."""
+        words = {at: Counter(_WORDS.findall(lines[at][1:_LONG_LINE])) for at in (*removed, *added)}
         free = list(added)
         for a in removed:
-            best = max(free, key=lambda b: _likeness(lines[a], lines[b]), default=None)
-            if best is not None and _likeness(lines[a], lines[best]) >= _ALIKE:
-                yield a, best
-                free = [b for b in free if b > best]
+            alike = [_likeness(words[a], words[b]) for b in free]
+            best = max(alike, default=0)
+            if best >= _ALIKE:
+                place = alike.index(best)
+                yield a, free[place]
+                free = free[place + 1 :]
 
     def marked(self, old: str, new: str) -> tuple[str, str] | None:
         """Return both lines with the words that changed; None where they have nothing in common."""
@@ -54,9 +59,7 @@ class Marker:
             return None
         self._patience -= 1
         a, b = _WORDS.findall(old), _WORDS.findall(new)
-        here, there = Counter(a), Counter(b)
-        work = sum(count * there[word] for word, count in here.items())
-        if max(len(a), len(b)) > _MOST_WORDS or work > _MOST_PAIRS:
+        if max(len(a), len(b)) > _MOST_WORDS or _equal_pairs(a, b) > _MOST_PAIRS:
             return None
         matcher = SequenceMatcher(None, a, b, autojunk=False)
         if matcher.ratio() < _ALIKE:
@@ -71,27 +74,26 @@ class Marker:
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[list[int], list[int]]]:
     """Yield what was taken out and what was put in at one place."""
-    removed: list[int] = []
-    added: list[int] = []
-    for place, line in enumerate([*lines, " "]):
-        sign = line[:1]
-        if sign == "+" and removed:
-            added.append(place)
-            continue
-        if sign == "\\":
-            continue
-        if removed and added:
-            yield removed, added
-        if sign != "-" or added:
-            removed, added = [], []
-        if sign == "-":
-            removed.append(place)
+    signs = "".join([line[:1] or " " for line in lines])
+    for found in _BLOCK.finditer(signs):
+        if found[1]:
+            places = range(*found.span())
+            removed = [place for place in places if signs[place] == "-"]
+            yield removed, [place for place in places if signs[place] == "+"]
 
 
-def _likeness(old: str, new: str) -> float:
-    """Return, cheaply, how much two lines have in common: 0 to 1."""
-    a, b = Counter(_WORDS.findall(old[1:_LONG_LINE])), Counter(_WORDS.findall(new[1:_LONG_LINE]))
-    return 2 * (a & b).total() / max(1, a.total() + b.total())
+def _equal_pairs(a: Sequence[str], b: Sequence[str]) -> int:
+    """Return how many pairs of equal words there are at most; counted where that is needed."""
+    if len(a) * len(b) <= _MOST_PAIRS:
+        return len(a) * len(b)
+    there = Counter(b)
+    return sum([count * there[word] for word, count in Counter(a).items()])
+
+
+def _likeness(a: Counter[str], b: Counter[str]) -> float:
+    """Return, cheaply, how much two lines have in common by their words: 0 to 1."""
+    both = sum([min(count, b[word]) for word, count in a.items() if word in b])
+    return 2 * both / max(1, a.total() + b.total())
 
 
 def _words(parts: Iterable[str], *, marked: bool) -> str:

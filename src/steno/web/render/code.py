@@ -7,9 +7,7 @@ from functools import lru_cache
 from time import thread_time
 from typing import TYPE_CHECKING, Final
 
-from markupsafe import Markup
-
-from steno.safe.html import escaped_text, inert, trusted
+from steno.safe.html import Html, escaped_text, inert
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
@@ -50,7 +48,7 @@ def plainly(*, wanted: bool = True) -> Generator[None]:
         _plain.reset(token)
 
 
-_BEGIN: Final = '<div class="code{}" tabindex="0" role="region" aria-label="code"><pre'
+_BEGIN: Final = ' tabindex="0" role="region" aria-label="code"><pre'
 _FAMILIES: Final = {
     "py": "py python python3 pyi",
     "sh": "sh bash shell zsh console yaml yml toml ini make makefile dockerfile rb ruby r perl pl",
@@ -63,16 +61,16 @@ _FAMILIES: Final = {
 _ALIKE: Final = {name: family for family, names in _FAMILIES.items() for name in names.split()}
 
 
-def code_block(text: str, language: str = "", *, start: int | None = None) -> Markup:
+def code_block(text: str, language: str = "", *, start: int | None = None) -> Html:
     """Return code as a block; with `start`, its lines have numbers from there on."""
     text = text.rstrip("\n")
     shown = "\n".join(_rows(text, language)) if _wanted(language) else escaped_text(text)
-    begin = _BEGIN.format(plain_class(language))
+    begin = f'<div class="code{plain_class(language)}"{_BEGIN}'
     if start is None:
-        return trusted(f'{begin}><span class="l">{shown}</span></pre></div>')
+        return Html(f'{begin}><span class="l">{shown}</span></pre></div>')
     # All numbers stand in one column, beside all lines: an element for each line costs dear.
     numbers = _numbers(start, shown.count("\n") + 1)
-    return trusted(f'{begin} class="n">{numbers}<span class="l">{shown}</span></pre></div>')
+    return Html(f'{begin} class="n">{numbers}<span class="l">{shown}</span></pre></div>')
 
 
 @lru_cache(maxsize=512)

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
-from steno.safe.html import escaped_text, trusted
+from steno.safe.html import Html, escaped_text, trusted
 from steno.web.render.changed import Marker
 from steno.web.render.code import lines_of, plain_class
 
@@ -27,9 +27,7 @@ _OPEN: Final = "\0"
 _REMARK: Final = "\\ No newline at the end of the file"
 _LONG_LINE: Final = 2_000
 """Letters; of a longer line the beginning is shown."""
-_BEGIN: Final = (
-    '<div class="diff{}" tabindex="0" role="region" aria-label="changes"><table><tbody>\n'
-)
+_BEGIN: Final = ' tabindex="0" role="region" aria-label="changes"><table><tbody>\n'
 _NEXT: Final = '</td><td class="no">'
 _SIGN: Final = '</td><td class="sg"> </td><td>'
 _SAME: Final = '<tr class=""><td class="no">'
@@ -166,6 +164,9 @@ def sizes(hunks: Sequence[Hunk]) -> tuple[int, int]:
 
 def cut(hunks: Sequence[Hunk], begin: int, most: int) -> tuple[list[Hunk], int]:
     """Return the part of a diff that begins at a row, and how many rows there are in all."""
+    whole = sum([len(hunk.lines) for hunk in hunks])
+    if not begin and whole <= most:
+        return [hunk for hunk in hunks if hunk.lines], whole
     shown: list[Hunk] = []
     place = 0
     for hunk in hunks:
@@ -179,7 +180,7 @@ def cut(hunks: Sequence[Hunk], begin: int, most: int) -> tuple[list[Hunk], int]:
             old, new = hunk.old + both + skipped["-"], hunk.new + both + skipped["+"]
             shown.append(Hunk(old, new, kept))
         place += len(hunk.lines)
-    return shown, place
+    return shown, whole
 
 
 # Rows
@@ -261,7 +262,7 @@ def _beside(removed: Sequence[Row], added: Sequence[Row]) -> Iterator[Pair]:
 
 def diff_table(
     hunks: Sequence[Hunk], language: str = "", *, side: bool = False, most: int = _MOST
-) -> Markup:
+) -> Html:
     """Return a diff as a table, or as two beside each other."""
     from steno.web.paint import part
 
@@ -269,30 +270,33 @@ def diff_table(
     rest = max(0, whole - most)
     if side:
         pairs = list(pairs_of(list(rows_of(shown, language))))
-        return Markup(part("diff-side.html.j2", pairs=pairs, cut=rest))
+        return Html(part("diff-side.html.j2", pairs=pairs, cut=rest))
     rows = "".join(_table_rows(shown, language))
     more = _GAP.format(f"{rest:,} more lines, see the raw record") if rest else ""
-    return trusted(f"{_BEGIN.format(plain_class(language))}{rows}{more}</tbody></table></div>")
+    begin = f'<div class="diff{plain_class(language)}"{_BEGIN}'
+    return Html(f"{begin}{rows}{more}</tbody></table></div>")
 
 
-def _table_rows(hunks: Sequence[Hunk], language: str) -> Iterator[str]:
-    """Yield the rows as HTML; a template would take longer than the comparing."""
+def _table_rows(hunks: Sequence[Hunk], language: str) -> list[str]:
+    """Return the rows as HTML; a template would take longer than the comparing."""
+    rows: list[str] = []
     marker = Marker()
-    for place, hunk in enumerate(hunks):
-        if place:
-            yield _GAP.format("…")
+    for hunk in hunks:
+        if rows:
+            rows.append(_GAP.format("…"))
         old, new = hunk.old, hunk.new
         lines = _short_lines(hunk.lines)
         for line, text in zip(lines, _painted(lines, language, marker), strict=True):
             sign = line[:1]
             if sign == "+":
-                yield f"{_ADDED}{new or ''}{_PLUS}{text or ' '}</td></tr>"
+                rows.append(f"{_ADDED}{new or ''}{_PLUS}{text or ' '}</td></tr>")
                 new += 1
             elif sign == "-":
-                yield f"{_REMOVED}{old or ''}{_MINUS}{text or ' '}</td></tr>"
+                rows.append(f"{_REMOVED}{old or ''}{_MINUS}{text or ' '}</td></tr>")
                 old += 1
             elif sign == "\\":
-                yield f"{_REMARKED}{text or ' '}</td></tr>"
+                rows.append(f"{_REMARKED}{text or ' '}</td></tr>")
             else:
-                yield f"{_SAME}{old or ''}{_NEXT}{new or ''}{_SIGN}{text or ' '}</td></tr>"
+                rows.append(f"{_SAME}{old or ''}{_NEXT}{new or ''}{_SIGN}{text or ' '}</td></tr>")
                 old, new = old + 1, new + 1
+    return rows

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from markupsafe import Markup
 
-from steno.safe.html import escaped_text, inert, trusted, washed
+from steno.safe.html import Html, escaped_text, inert, trusted, washed
 from steno.web.render.code import code_block
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from markdown_it.renderer import RendererHTML
     from markdown_it.token import Token
 
-__all__ = ["markdown"]
+__all__ = ["markdown", "marked"]
 
 _LONGEST: Final = 100_000
 """Letters; what is longer is shown as it is, because nobody reads it as prose."""
@@ -24,7 +24,8 @@ _COLOURED: Final = 60_000
 """Letters of code in one text; what comes behind them has no colours."""
 _MARKS: Final = re.compile(r"[`*_#<>\[\]|~\\&\x00-\x09\x0b-\x1f\x7f-\x9f\ufffd]")
 """What may be a mark, or is another character on the page than in the text."""
-_MARKED_LINE: Final = re.compile(r"\n(?:[ \t]|[-+=:]|\d+[.)])")
+_MARKED_BEGIN: Final = re.compile(r"[ \t]|[-+=:]|\d+[.)]")
+_MARKED_LINE: Final = re.compile(rf"\n(?:{_MARKED_BEGIN.pattern})")
 _PLAIN: Final = bytes(c for c in (0x0A, *range(0x20, 0x7F)) if not _MARKS.match(chr(c)))
 _BLANK: Final = re.compile(r"\n\n+")
 _ROOM: Final = "room"
@@ -32,32 +33,37 @@ _LEADS: Final = ("http://", "https://", "mailto:")
 
 
 def markdown(text: str) -> Markup:
+    """Return a text as a page shows it, for a template."""
+    return trusted(marked(text))
+
+
+def marked(text: str) -> Html:
     """Return a text as a page shows it."""
     if len(text) > _LONGEST:
-        return trusted(f'<pre class="out">{escaped_text(text)}</pre>')
-    if not _is_rich(text):
-        return _paragraphs(text)
-    # Once more afterwards: what was written as `&#8238;` is only now what it means.
-    return washed(inert(_renderer().render(inert(text), {_ROOM: _COLOURED})))
-
-
-def _is_rich(text: str) -> bool:
-    """Say whether anything in a text may be a mark; most of it goes at the speed of memory."""
+        return Html(f'<pre class="out">{escaped_text(text)}</pre>')
+    # Most of a text goes at the speed of memory.
     rest = text.encode("utf-8", "surrogatepass").translate(None, _PLAIN)
-    if rest and _MARKS.search(rest.decode("utf-8", "surrogatepass")):
-        return True
+    if (rest and _MARKS.search(rest.decode("utf-8", "surrogatepass"))) or _has_marked_line(text):
+        # Once more afterwards: what was written as `&#8238;` is only now what it means.
+        return Html(washed(inert(_renderer().render(inert(text), {_ROOM: _COLOURED}))))
+    return _paragraphs(text)
+
+
+def _has_marked_line(text: str) -> bool:
+    if "\n" not in text:
+        return text[-1:] == " " or _MARKED_BEGIN.match(text) is not None
     lines = f"\n{text}\n"
     return " \n" in lines or _MARKED_LINE.search(lines) is not None
 
 
-def _paragraphs(text: str) -> Markup:
+def _paragraphs(text: str) -> Html:
     """Return a text in which nothing is marked: what the parser makes of it, at once."""
     shown = escaped_text(text).strip("\n")
     if not shown:
-        return trusted("")
+        return Html("")
     if "\n\n" in shown:
         shown = "</p>\n<p>".join(_BLANK.split(shown))
-    return trusted(f"<p>{shown}</p>\n")
+    return Html(f"<p>{shown}</p>\n")
 
 
 @lru_cache(maxsize=1)

@@ -4,15 +4,20 @@ from functools import lru_cache
 
 from markupsafe import Markup
 
-from steno.safe.html import escaped
+from steno.safe.html import Html, escaped, trusted
 
-__all__ = ["icon_of", "path_html"]
+__all__ = ["glyph", "icon_of", "path_html"]
 
 
 @lru_cache(maxsize=256)
-def icon_of(name: str, classes: str = "") -> Markup:
+def icon_of(name: str, classes: str = "") -> Html:
     """Return an icon from the sprite that every page carries; both names are our own."""
-    return Markup(f'<svg class="i {classes}" aria-hidden="true"><use href="#i-{name}"/></svg>')
+    return Html(f'<svg class="i {classes}" aria-hidden="true"><use href="#i-{name}"/></svg>')
+
+
+def glyph(name: str, classes: str = "") -> Markup:
+    """Return the same for a template."""
+    return trusted(icon_of(name, classes))
 
 
 def path_html(text: str) -> str:

@@ -8,72 +8,166 @@ from typing import TYPE_CHECKING, Final
 
 from markupsafe import Markup
 
-from steno.safe.html import escaped, escaped_text, trusted
+from steno.report import words
+from steno.safe.html import Html, escaped, escaped_text, trusted
+from steno.session.story.figures import steps_in
+from steno.session.story.steps import Kind, Step
+from steno.web.paint import duration, money
 from steno.web.render.pieces import icon_of, path_html
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from steno.web.story.steps import StepLine
+    from steno.session.story.threads import Thread
+    from steno.web.story.steps import Manner
+    from steno.web.story.tale import Tale
 
-__all__ = ["step_html", "steps_html"]
+__all__ = ["END", "QUIET", "icon_for", "line_html", "step_html", "steps_html"]
 
-_ICON: Final = '<svg class="i {}" aria-hidden="true"><use href="#i-{}"/></svg>'
-_CHEVRON: Final = _ICON.format("chev sm", "chev")
-_STATES: Final = {
-    "done": (_ICON.format("st", "check"), "done"),
-    "passed": (_ICON.format("st ok", "check"), "passed"),
-    "failed": (_ICON.format("st bad", "cross"), "failed"),
-    "recovered": (_ICON.format("st warn", "warn"), "recovered"),
-    "running": (_ICON.format("st", "run"), "running"),
-    "interrupted": (_ICON.format("st", "stop"), "interrupted"),
-    "denied": (_ICON.format("st warn", "stop"), "denied"),
-    "live": ('<span class="pulse"></span>', "live"),
+QUIET: Final = frozenset(("note", "hook"))
+"""Kinds of steps that are drawn only where everything is, unless something is wrong."""
+_SAID: Final = frozenset(("thought", "words", "agent", "error", "note", "queued"))
+_ICONS: Final = {
+    "Read": "read",
+    "NotebookRead": "read",
+    "Edit": "edit",
+    "MultiEdit": "edit",
+    "NotebookEdit": "edit",
+    "Write": "write",
+    "Bash": "bash",
+    "BashOutput": "bash",
+    "KillShell": "bash",
+    "Grep": "grep",
+    "Glob": "grep",
+    "LS": "folder",
+    "ToolSearch": "search",
+    "TodoWrite": "todo",
+    "TodoRead": "todo",
+    "TaskCreate": "todo",
+    "TaskUpdate": "todo",
+    "TaskList": "todo",
+    "WebFetch": "web",
+    "WebSearch": "web",
+    "AskUserQuestion": "help",
+    "ScheduleWakeup": "clock",
 }
+_KINDS: Final = {
+    "agent": "agent",
+    "thought": "think",
+    "words": "say",
+    "queued": "clock",
+    "hook": "branch",
+    "error": "warn",
+    "note": "dot",
+    "unknown": "unknown",
+}
+_MARKS: Final = {
+    "done": ("check", "st"),
+    "failed": ("cross", "st bad"),
+    "recovered": ("warn", "st warn"),
+    "interrupted": ("stop", "st"),
+    "denied": ("stop", "st warn"),
+}
+END: Final = Html("</div></details>\n")
+"""Stands behind what is inside of a step."""
+_PULSE: Final = '<span class="pulse"></span>'
 _MINUS: Final = "\N{MINUS SIGN}"
 
 
-def steps_html(lines: "Sequence[StepLine]") -> Markup:
+def icon_for(kind: Kind, verb: str) -> str:
+    """Return the name of the picture for a kind of step."""
+    return _KINDS.get(kind) or _ICONS.get(verb, "tool")
+
+
+def steps_html(lines: "Sequence[Html]") -> Markup:
     """Return steps one below the other."""
-    made = [_queued(line) if line.queued else step_html(line) for line in lines]
-    return trusted(f'<div class="steps">{"".join(made)}</div>\n' if made else "")
+    return trusted(f'<div class="steps">{"".join(lines)}</div>\n' if lines else "")
 
 
-def step_html(line: "StepLine") -> str:
+def step_html(
+    step: Step, place: str, tale: "Tale", manner: "Manner", body: Html | None = None
+) -> Html:
     """Return a step: a line that opens in place. Without script its inside has its own page."""
-    body = line.body
-    source, inside, opened = "", "", ""
-    if line.source:
-        source = f' data-src="{escaped(line.source)}" data-raw="{escaped(line.raw)}"'
-    if body is not None:
-        inside, opened = body, " data-full" if line.shut else " open data-full"
-    elif line.href:
-        inside = f'<a class="link" href="{escaped(line.href)}">Open this step</a>'
-    arg = path_html(line.arg) if line.arg else ""
-    say = f'<span class="say">{escaped_text(line.say)}</span>' if line.say else ""
-    if line.added or line.removed:
-        result = _changes(line.added, line.removed)
+    if step.kind == "queued":
+        return _queued(step, place, tale, manner)
+    line = line_html(step, place, tale, manner, drawn=body is not None)
+    if body is None:
+        body = _door(place, tale, manner, "link", "Open this step")
+    return Html(f"{line}{body}{END}")
+
+
+def line_html(step: Step, place: str, tale: "Tale", manner: "Manner", *, drawn: bool) -> Html:
+    """Return the line alone, up to what is inside; `drawn` says that it follows."""
+    kind, agent = step.kind, step.agent
+    what = _what(step, manner.project) if agent is None else _employed(step, agent, tale)
+    live = manner.live and step.state == "open"
+    classes, ended = _mood(kind, "live" if live else step.state)
+    if agent is not None:
+        classes = f"agent w{tale.colour(agent)} {classes}".strip()
+    source = _source(step, place, tale, manner) if manner.links.live else ""
+    opened = (" data-full" if manner.shut else " open data-full") if drawn else ""
+    return Html(
+        f'<details class="step {classes}" data-stop data-place="{place}"{source}{opened}>'
+        f"<summary>{_head(kind, step.verb)}{what}"
+        f'<span class="fig">{duration(step.duration) if step.duration is not None else ""}</span>'
+        f'<span>{ended}</span></summary><div class="in">'
+    )
+
+
+@lru_cache(maxsize=512)
+def _head(kind: Kind, verb: str) -> str:
+    icon = icon_of(icon_for(kind, verb), "kind")
+    return f'{icon_of("chev", "chev sm")}{icon}<span class="what"><b>{escaped_text(verb)}</b>'
+
+
+def _what(step: Step, project: str) -> str:
+    """Return what was done with what, what came of it, and the tokens that it took."""
+    subject, touch = step.subject, step.touch
+    if step.kind in _SAID:
+        said = _say(_unmarked(subject))
     else:
-        result = f'<span class="res">{escaped_text(line.result)}</span>' if line.result else ""
+        if project and subject.startswith(f"{project}/"):
+            subject = subject[len(project) + 1 :]
+        said = path_html(subject) if subject else ""
+    if touch is not None and (touch.added or touch.removed) and touch.changes:
+        said += _changes(touch.added, touch.removed)
+    elif _says(step.outcome):
+        said += f'<span class="res">{escaped_text(step.outcome)}</span>'
+    return f'{said}</span><span class="fig tok">{_tokens(step.tokens)}</span>'
+
+
+def _employed(step: Step, agent: "Thread", tale: "Tale") -> str:
+    """Return the same for a sub-agent: what it did and what that cost."""
+    cost = money(tale.cost_of_agent(agent).known)
+    work = words.count(steps_in(agent.steps), "step")
+    did = escaped_text(f"{work}, {cost}" if cost else work)
+    tokens = _tokens(agent.usage.total if agent.usage.messages else None)
     return (
-        f'<details class="step {line.classes}" data-stop data-place="{line.place}"{source}{opened}>'
-        f'<summary>{_CHEVRON}<svg class="i kind" aria-hidden="true"><use href="#i-{line.icon}"/>'
-        f'</svg><span class="what"><b>{escaped_text(line.verb)}</b>{arg}{say}{result}</span>'
-        f'<span class="fig tok">{line.tokens}</span><span class="fig">{line.time}</span>'
-        f'<span>{_state(line.state)}</span></summary><div class="in">{inside}</div></details>\n'
+        f'{_say(agent.description or _unmarked(step.subject))}<span class="res">{did}</span></span>'
+        f'<span class="fig tok">{tokens}</span>'
     )
 
 
-def _queued(line: "StepLine") -> str:
-    """Return a prompt that came while the agent was busy."""
-    clock = f" {line.clock}" if line.clock else ""
-    door = f'<a class="link end" href="{escaped(line.href)}">Open</a>' if line.href else ""
-    return (
-        f'<div class="prompt queued" data-stop data-place="{line.place}" '
-        f'data-raw="{escaped(line.raw)}"><div class="tagline">{icon_of("clock", "sm")}'
-        f"<span>{escaped_text(line.verb)}{clock}, taken in here</span>{door}</div>"
-        f"<p>{escaped_text(line.say)}</p></div>\n"
-    )
+def _say(text: str) -> str:
+    return f'<span class="say">{escaped_text(text)}</span>' if text else ""
+
+
+def _tokens(number: int | None) -> str:
+    return words.tokens(number) if number else ""
+
+
+def _unmarked(text: str) -> str:
+    """Return one line of Markdown without its marks, which only mean something when drawn.
+
+    >>> _unmarked("## **Step 5**: `git` accepts a*b")
+    'Step 5: git accepts a*b'
+    """
+    return text.lstrip("#> ").replace("**", "").replace("`", "")
+
+
+def _says(outcome: str) -> bool:
+    """Whether there is more in some words than a frame that a program drew around them."""
+    return outcome[:1].isalnum() or any(map(str.isalnum, outcome))
 
 
 def _changes(added: int, removed: int) -> str:
@@ -83,6 +177,54 @@ def _changes(added: int, removed: int) -> str:
 
 
 @lru_cache(maxsize=64)
-def _state(state: str) -> str:
-    icon, said = _STATES.get(state) or (_ICON.format("st", "check"), state)
-    return f'{icon}<span class="vh">{escaped(said)}</span>' if state else ""
+def _mood(kind: Kind, state: str) -> tuple[str, str]:
+    """Return the classes of a step in a state, and how it ended, as a mark and a word."""
+    name = "thought" if kind == "thought" else "quiet" if kind in QUIET else ""
+    if state == "failed":
+        name = f"{name} failed"
+    elif state == "denied" or kind == "error":
+        name = f"{name} warned"
+    if state == "ok":
+        # What did its work and went on says nothing of it.
+        state = "recovered" if kind == "error" else "done" if kind in ("tool", "agent") else ""
+    elif state == "open":
+        state = "interrupted"
+    if not state:
+        return name.strip(), ""
+    mark = _PULSE if state == "live" else icon_of(*_MARKS[state])
+    return name.strip(), f'{mark}<span class="vh">{state}</span>'
+
+
+# Where there is a server
+
+
+def _source(step: Step, place: str, tale: "Tale", manner: "Manner") -> str:
+    """Return where a script finds a step's inside, and its record."""
+    inside = manner.links.inside(manner.key, f"step/{place}", tale.agent, part=1)
+    return f' data-src="{escaped(inside)}" data-raw="{_raw(step, tale, manner)}"'
+
+
+def _raw(step: Step, tale: "Tale", manner: "Manner") -> str:
+    node = step.call or step.result
+    if node is None or not manner.links.live:
+        return ""
+    return escaped(manner.links.record(manner.key, node.offset, tale.agent))
+
+
+def _door(place: str, tale: "Tale", manner: "Manner", classes: str, said: str) -> Html:
+    if not manner.links.live:
+        return Html("")
+    address = escaped(manner.links.inside(manner.key, f"step/{place}", tale.agent))
+    return Html(f'<a class="{classes}" href="{address}">{said}</a>')
+
+
+def _queued(step: Step, place: str, tale: "Tale", manner: "Manner") -> Html:
+    """Return a prompt that came while the agent was busy."""
+    clock = f" {step.started.astimezone():%H:%M:%S}" if step.started else ""
+    door = _door(place, tale, manner, "link end", "Open")
+    return Html(
+        f'<div class="prompt queued" data-stop data-place="{place}" '
+        f'data-raw="{_raw(step, tale, manner)}"><div class="tagline">{icon_of("clock", "sm")}'
+        f"<span>{escaped_text(step.verb)}{clock}, taken in here</span>{door}</div>"
+        f"<p>{escaped_text(_unmarked(step.subject))}</p></div>\n"
+    )

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from steno.format.records import read_time
 from steno.report import words
 from steno.report.costs import Cost
+from steno.safe.html import Html
 from steno.session.nodes import Node
 from steno.session.story.compactions import Compaction, sizes_of
 from steno.session.story.figures import GIVEN_UP, steps_in
@@ -18,9 +19,9 @@ from steno.session.story.steps import one_line
 from steno.session.story.turns import Turn
 from steno.web.bodies.pictures import Shown, thumbnails
 from steno.web.paint import duration, money
-from steno.web.render.markdown import markdown
+from steno.web.render.markdown import markdown, marked
 from steno.web.story.prompts import Asked, asked
-from steno.web.story.steps import Manner, StepLine, is_hidden, step_lines
+from steno.web.story.steps import Manner, is_hidden, step_lines
 from steno.web.story.tale import Side, Tale
 
 __all__ = [
@@ -56,9 +57,9 @@ class TurnBox(msgspec.Struct):
     number: str
     clock: str = ""
     asked: Asked | None = None
-    lines: Sequence[StepLine] = ()
-    answer: Markup | None = None
-    later: Sequence[StepLine] = ()
+    lines: Sequence[Html] = ()
+    answer: Html | None = None
+    later: Sequence[Html] = ()
     """Steps that were noted behind the answer."""
     foot: Sequence[tuple[str, str]] = ()
     """Figures: the number, and what it is of."""
@@ -152,10 +153,11 @@ def turn_of(
         box.lines = step_lines(turn.steps, tale, manner, end=turn.before)
         if turn.before < len(turn.steps):
             box.later = step_lines(turn.steps, tale, manner, begin=turn.before)
-    box.hidden = _hidden(turn, manner)
-    box.more = _own(tale, manner, turn.number, detail="everything")
+    if not manner.everything:
+        box.hidden = _hidden(turn, manner)
+        box.more = _own(tale, manner, turn.number, detail="everything")
     if manner.detail != "prompts" and turn.answer:
-        box.answer = markdown(turn.answer)
+        box.answer = marked(turn.answer)
     if manner.detail != "prompts":
         _figures(box, turn, tale)
     return box
