@@ -9,7 +9,7 @@ from tests.builders import VERSIONS, Session, session, text, thinking, tool
 
 from steno.store.count import count_turns
 from steno.store.discover import found_at
-from steno.store.glance import Glance, glance
+from steno.store.glance import Glance, glance, shown_project
 from steno.store.library import newest_first, open_found
 from steno.store.read import FileSource
 
@@ -227,3 +227,26 @@ def test_turns_are_counted_in_one_reading(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(FileSource, "read", counted)
     assert turns(tmp_path, data) == 1
     assert amount <= 4 * len(data)
+
+
+def test_the_project_of_a_session_is_told_from_its_beginning_as_from_all_of_it(
+    shared: Path, tmp_path: Path
+) -> None:
+    files = newest_first(str(shared / "corpus"))
+    assert len(files) > 300
+    for found in files:
+        whole = glance(found, LATER)
+        assert shown_project(found) == (None if whole.hidden else whole.project), found.path
+    path = tmp_path / "talk.jsonl"
+    # A first record longer than what is looked at, then nothing but a sub-agent's, then a prompt.
+    late = session(cwd="/work/late").user("x" * 200_000)
+    side = session(cwd="/work/side").user("Go.").assistant("Done.").bytes()
+    hidden = side.replace(b'"isSidechain":false', b'"isSidechain":true')
+    assert hidden != side
+    for data, project in (
+        (late.bytes(), "/work/late"),
+        (hidden, None),
+        (hidden + side, "/work/side"),
+    ):
+        path.write_bytes(data)
+        assert shown_project(found_at(str(path))) == project

@@ -16,7 +16,7 @@ from steno.store.archive.opened import opened
 from steno.store.found import Found
 from steno.store.titles import given_title
 
-__all__ = ["Glance", "Status", "glance"]
+__all__ = ["Glance", "Status", "glance", "shown_project"]
 
 Status: TypeAlias = Literal["running", "waiting", "finished", "interrupted", "failed", "empty"]
 
@@ -140,6 +140,23 @@ def glance(found: Found, now: float) -> Glance:
     return look.result(found.place.session_id or look.session_id or stem, found, now)
 
 
+def shown_project(found: Found) -> str | None:
+    """Return the project of a session that a listing shows, from as little of it as tells that.
+
+    Raises:
+        Unreadable: the file cannot be read any more.
+    """
+    with opened(found) as source:
+        head = source.read(0, min(source.size, END))
+        look = _Look()
+        for line in _lines(head[: head.rfind(b"\n") + 1]):
+            look.take((line,))
+            if look.settled:
+                return look.project
+    whole = glance(found, 0.0)
+    return None if whole.hidden else whole.project
+
+
 def _look_at_ends(source: Source, look: "_Look") -> None:
     done, size = 0, END
     while True:
@@ -202,6 +219,12 @@ class _Look:
     @property
     def complete(self) -> bool:
         return bool(self.first_prompt and self.answered)
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing further down can hide it, or change its project."""
+        prompted = self.first_prompt or (self.command and self.answered)
+        return bool(self.main and self.project and prompted)
 
     def take(self, lines: Iterable[_Line]) -> None:
         for line in lines:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from steno.errors import Unreadable
 from steno.report import clock
 from steno.report.usage.wanted import Wanted
 from steno.store.archive.gone import gone_at
 from steno.store.discover import found_at
 from steno.store.found import Found
-from steno.store.library import newest_first, seen
+from steno.store.glance import shown_project
+from steno.store.library import newest_first
 
 if TYPE_CHECKING:
     from steno.index.opened import Index
@@ -27,9 +29,16 @@ def of_project(project: str, roots: Sequence[str] | None) -> list[Found]:
     wanted = Wanted(project=project, here=os.getcwd() if project == "." else "")
     return [
         found
-        for found, look in seen(newest_first(roots, archived=True))
-        if not look.hidden and wanted.has_project(look.project)
+        for found in newest_first(roots, archived=True)
+        if (own := _project(found)) is not None and wanted.has_project(own)
     ]
+
+
+def _project(found: Found) -> str | None:
+    try:
+        return shown_project(found)
+    except Unreadable:
+        return None
 
 
 def with_words(index: "Index", text: str) -> list[Found]:
