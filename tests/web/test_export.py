@@ -20,7 +20,7 @@ def test_what_is_laid_aside_stands_where_it_was_also_inside_of_another() -> None
     aside = Aside()
     inner = aside.lay(Html("<b>"), Html("inner…"), Html("</b>"))
     outer = aside.lay(Html("<p>"), inner, Html("</p>"))
-    page = aside.whole(f"<main>→ {outer} and {inner}</main>")
+    page = b"".join(aside.parts(f"<main>→ {outer} and {inner}</main>"))
     assert page.decode() == "<main>→ <p><b>inner…</b></p> and <b>inner…</b></main>"
     assert aside.taken() == len("inner…".encode()) + len("<b>inner…</b>".encode())
     assert aside.taken() == 0
@@ -40,7 +40,7 @@ def _root(folder: Path) -> Path:
 
 def test_zero_bytes_in_a_session_are_shown_and_stand_for_nothing(tmp_path: Path) -> None:
     files = newest_first((str(_root(tmp_path)),))
-    pages = dict(pages_of(files, Job()))
+    pages = {name: b"".join(parts) for name, parts in pages_of(files, Job())}
     assert len(pages) == len(files) + 1
     for data in pages.values():
         assert b"\0" not in data
@@ -55,7 +55,8 @@ def test_of_many_sessions_the_pages_paint_code_themselves(
 ) -> None:
     monkeypatch.setattr(folder, "_COLOURED", most)
     files = newest_first((str(_root(tmp_path)),))
-    for name, data in pages_of(files, Job()):
+    for name, parts in pages_of(files, Job()):
+        data = b"".join(parts)
         if name != "index.html":
             code = data.partition(b"<main")[2]
             assert (b'<span class="k">def</span>' in code) is painted

@@ -67,17 +67,17 @@ def _told(leaving: Leaving, job: Job) -> Iterator[bytes]:
         yield part.encode("utf-8", "replace")
 
 
-def write_all(files: Iterable[tuple[str, bytes]], job: Job) -> list[str]:
-    """Write files into a folder as they come; return their paths.
+def write_all(files: Iterable[tuple[str, list[bytes]]], job: Job) -> list[str]:
+    """Write files into a folder as they come, in pieces; return their paths.
 
     Raises:
         StenoError: something cannot be read or written.
     """
     make_folder(job.out, force=job.force)
     written: list[str] = []
-    for name, data in files:
+    for name, parts in files:
         path = os.path.join(job.out, name)
-        put_file(path, [data], force=job.force)
+        put_file(path, parts, force=job.force)
         written.append(path)
     return written
 

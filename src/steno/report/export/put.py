@@ -9,6 +9,7 @@ from steno.errors import BadRequest, Unwritable
 
 __all__ = ["make_folder", "put_file"]
 
+_BUFFER: Final = 1 << 18
 _HINT: Final = "--force writes over it"
 
 
@@ -41,7 +42,7 @@ def put_file(path: str, parts: Iterable[bytes], *, force: bool) -> int:
     beside = f"{path}.{os.getpid()}.part"
     size = 0
     try:
-        with open(beside, "xb") as file:
+        with open(beside, "xb", buffering=_BUFFER) as file:
             for part in parts:
                 size += file.write(part)
         os.replace(beside, path)

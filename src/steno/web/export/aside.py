@@ -23,7 +23,7 @@ class Aside:
 
     def lay(self, begin: Html, inside: Html, end: Html) -> Html:
         """Lay a step aside, and return what stands for it."""
-        piece = self.whole(inside)
+        piece = b"".join(self.parts(inside)) if _MARK in inside else _bytes(inside)
         self._length += len(piece)
         return self.put(b"".join((_bytes(begin), piece, _bytes(end))))
 
@@ -37,15 +37,13 @@ class Aside:
         length, self._length = self._length, 0
         return length
 
-    def whole(self, html: str) -> bytes:
-        """Return a text as bytes, with every piece in its place."""
-        if _MARK not in html:
-            return _bytes(html)
+    def parts(self, html: str) -> list[bytes]:
+        """Return a text as bytes, piece by piece."""
         parts = html.split(_MARK)
         made = [b""] * len(parts)
         made[::2] = map(_bytes, parts[::2])
         made[1::2] = [self._pieces[int(number)] for number in parts[1::2]]
-        return b"".join(made)
+        return made
 
 
 def _bytes(html: str) -> bytes:

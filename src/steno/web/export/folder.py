@@ -54,11 +54,11 @@ def one_page(found: Found, job: Job) -> bytes:
     leaving = open_leaving(found, job.masker)
     style = Style(job.level, masked=said_of(job))
     drawn = draw(leaving, "session", chosen_prices(), style)
-    return drawn.pages[0][1]
+    return b"".join(drawn.pages[0][1])
 
 
-def pages_of(files: Sequence[Found], job: Job) -> Iterator[tuple[str, bytes]]:
-    """Yield sessions as pages for a folder, by the names of their files; last the list of them.
+def pages_of(files: Sequence[Found], job: Job) -> Iterator[tuple[str, list[bytes]]]:
+    """Yield sessions as pages in pieces, by the names of their files; last the list of them.
 
     Raises:
         StenoError: something cannot be read.
@@ -69,7 +69,7 @@ def pages_of(files: Sequence[Found], job: Job) -> Iterator[tuple[str, bytes]]:
     taken: set[str] = set()
     rows: list[_Row] = []
 
-    def drawn(found: Found) -> Iterator[tuple[str, bytes]]:
+    def drawn(found: Found) -> Iterator[tuple[str, list[bytes]]]:
         leaving = open_leaving(found, job.masker)
         made = draw(leaving, name_of(leaving.session, taken), prices, style)
         rows.append(_row(made))
@@ -122,7 +122,7 @@ def _row(drawn: Drawn) -> _Row:
     )
 
 
-def _index(rows: list[_Row], style: Style) -> bytes:
+def _index(rows: list[_Row], style: Style) -> list[bytes]:
     groups: dict[str, list[_Row]] = {}
     for row in sorted(rows, key=lambda row: -row.started):
         groups.setdefault(project_name(row.project) if row.project else "", []).append(row)

@@ -47,7 +47,7 @@ def _print_of(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-def page_of(template: str, links: Links, aside: Aside, **values: Any) -> bytes:
-    """Return a whole page, with what was laid aside in its place."""
+def page_of(template: str, links: Links, aside: Aside, **values: Any) -> list[bytes]:
+    """Return a whole page in pieces, with what was laid aside in its place."""
     frame = {name: trusted(aside.put(piece)) for name, piece in _frame().items()}
-    return aside.whole(part(template, links=links, **frame, **values))
+    return aside.parts(part(template, links=links, **frame, **values))

@@ -55,8 +55,8 @@ class Drawn(msgspec.Struct):
     turns: int
     steps: int
     cost: str
-    pages: list[tuple[str, bytes]]
-    """The names of its files, and what is in them."""
+    pages: list[tuple[str, list[bytes]]]
+    """The names of its files, and what is in them, in pieces."""
 
 
 class _Page(msgspec.Struct):
@@ -156,7 +156,7 @@ class _Drawing:
             [(page.file, self._whole(page, head, outline)) for page in self._pages],
         )
 
-    def _whole(self, page: _Page, head: Head, outline: list[_Row]) -> bytes:
+    def _whole(self, page: _Page, head: Head, outline: list[_Row]) -> list[bytes]:
         last = page is self._pages[-1]
         return page_of(
             "export-session.html.j2",
