@@ -15,6 +15,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -27,7 +28,6 @@ __all__ = ["IDS", "PERSONAL", "Edit", "Masker", "Place", "Receipt", "applied", "
 
 _CHUNK: Final = 1 << 20
 """Bytes of a text that are looked through at once."""
-_FEW: Final = 2
 _PLACES: Final = 1_000
 """Places of a family in one text that a receipt names."""
 _HOME: Final = "home"
@@ -147,7 +147,8 @@ def edits_of(data: bytes) -> list[Edit]:
     found: list[Edit] = []
     for low in range(0, len(data), _CHUNK):
         _look(data, low, found)
-    if len(found) < _FEW:
+    if all(one.end <= other.begin for one, other in pairwise(found)):
+        # As nearly always.
         return found
     found.sort(key=_order)
     made: list[Edit] = []
