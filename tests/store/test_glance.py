@@ -239,14 +239,14 @@ def test_the_project_of_a_session_is_told_from_its_beginning_as_from_all_of_it(
         assert shown_project(found) == (None if whole.hidden else whole.project), found.path
     path = tmp_path / "talk.jsonl"
     # A first record longer than what is looked at, then nothing but a sub-agent's, then a prompt.
-    late = session(cwd="/work/late").user("x" * 200_000)
-    side = session(cwd="/work/side").user("Go.").assistant("Done.").bytes()
+    late = session(cwd="/home/ada/late").user("x" * 200_000)
+    side = session(cwd="/home/ada/side").user("Go.").assistant("Done.").bytes()
     hidden = side.replace(b'"isSidechain":false', b'"isSidechain":true')
     assert hidden != side
     for data, project in (
-        (late.bytes(), "/work/late"),
+        (late.bytes(), "/home/ada/late"),
         (hidden, None),
-        (hidden + side, "/work/side"),
+        (hidden + side, "/home/ada/side"),
     ):
         path.write_bytes(data)
         assert shown_project(found_at(str(path))) == project
