@@ -111,10 +111,6 @@ def test_who_somebody_is_is_masked_and_nothing_like_it(text: str, shown: str) ->
         "ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
         "secret_key: ${SECRET_KEY}",
         "http://localhost:8080/x@y",
-        "Cookie: theme=dark; consent=accepted-by-everybody",
-        "mysql -u root -p app < dump.sql && docker run -p 8080:80 mysql -port",
-        "curl -u $USER:$PASS https://x.test; curl --user-agent me:you x",
-        "a machine that asks for a login and a password of everybody",
     ],
 )
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
@@ -147,32 +143,6 @@ def test_texts_longer_than_a_chunk_are_looked_through_at_their_seams() -> None:
     for at in range((1 << 18) - 40, (1 << 18) + 2, 3):
         data = b" " * at + key + b" " * 100
         assert key not in Masker().data(data)
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        (
-            "Cookie: lang=en; sid=Xk9mQ2vL8aB3cD\nAccept: */*",
-            "Cookie: <masked:cookie>\nAccept: */*",
-        ),
-        ('{"cookie": "sid=Xk9mQ2vL8aB3cD"}', '{"cookie": "<masked:cookie>"}'),
-        ('{"token": "Xk9mQ2vL8aB3cD"}', '{"token": "<masked:named-secret>"}'),
-        (
-            "machine x.org\n  login ada\n  password hunter2\n",
-            "machine x.org\n  login ada\n  password <masked:netrc-password>\n",
-        ),
-        ("mysqldump -h db -phunter2 app", "mysqldump -h db -p<masked:command-password> app"),
-        ("sshpass -p hunter2 ssh x", "sshpass -p <masked:command-password> ssh x"),
-        ("curl -s -u 'ada:hunter2' x", "curl -s -u 'ada:<masked:command-password>' x"),
-    ],
-)
-def test_what_is_known_by_the_words_around_it_is_masked_also_inside_of_json(
-    text: str, shown: str
-) -> None:
-    for _ in range(3):
-        assert Masker().text(text) == shown
-        text, shown = json.dumps(text), json.dumps(shown)
 
 
 @pytest.mark.parametrize("quote", ["", '"', "'"])

@@ -103,15 +103,6 @@ def is_random(value: bytes) -> bool:
     )
 
 
-def has_random_value(header: bytes) -> bool:
-    """Say whether a cookie of some names something that was drawn by lot.
-
-    >>> has_random_value(b"lang=en; sid=Xk9mQ2vL8aB3"), has_random_value(b"theme=dark-mode-two")
-    (True, False)
-    """
-    return any(is_random(each.partition(b"=")[2]) for each in header.split(b";"))
-
-
 def _of(  # a row of the table below
     name: str,
     says: str,
@@ -138,10 +129,6 @@ _IS: Final = rb"(?:\\{0,7}[\"'])?[ \t]{0,3}(?:=>|:=|=|:)[ \t]{0,3}(?:\\{0,7}[\"'
 """What stands between a name and its value, in code, settings, JSON and JSON inside of JSON."""
 _VALUE: Final = rb"(?P<secret>[^\s\"'`\\,;&<>(){}\[\]|]{8,200}+)(?![(\[])"
 _NAME: Final = rb"[A-Za-z0-9_-]{0,24}"
-_GAP: Final = rb"(?:[ \t\r\n]|\\{1,7}[nrt]){1,8}+"
-_WORD: Final = rb"[^\s\"'\\]{1,253}"
-_WORDS: Final = rb"(?: [^\s|;&]{1,120}){0,16}?"
-"""Other words of the same command."""
 
 
 FAMILIES: Final = (
@@ -288,41 +275,12 @@ FAMILIES: Final = (
     _of(
         "named-secret",
         "keys, tokens and secrets by their names",
-        b'ecret ECRET oken= oken: oken" oken\\ OKEN= OKEN: OKEN" OKEN\\ api_key API_KEY apiKey '
+        b'ecret ECRET oken= oken: oken" oken\\" OKEN= OKEN: OKEN" OKEN\\" api_key API_KEY apiKey '
         b"api-key API-KEY Api-Key apikey APIKEY ccess_key ACCESS_KEY",
         rb"(?i:ecret(?:[_-]?key)?|oken|api[_-]?key|ccess_key)" + _NAME + _IS + _VALUE,
         is_random,
         alone=False,
         stems=b"ecret ECRET oken OKEN api_k API_K apiK",
-    ),
-    _of(
-        "cookie",
-        "cookies, all of a header",
-        b'ookie: OOKIE: ookie" ookie\\',
-        rb"(?i:ookie)" + _IS + rb"(?P<secret>[^\s=;\"'\\]{1,64}=[^\r\n\"'\\]{12,4096})",
-        has_random_value,
-        alone=False,
-        stems=b"ookie",
-    ),
-    _of(
-        "netrc-password",
-        "passwords in a .netrc",
-        b"machine",
-        _GAP.join(
-            (rb"machine", _WORD, rb"login", _WORD, rb"password", rb"(?P<secret>[^\s\"'\\]{3,128})")
-        ),
-        None,
-        stems=b"achin",
-    ),
-    _of(
-        "command-password",
-        "passwords among the words of a command",
-        b"mysql mariadb sshpass curl",
-        rb"(?:(?:mysql|mariadb)[a-z_-]{0,12}" + _WORDS + rb" -p|sshpass -p ?|"
-        rb"curl" + _WORDS + rb" (?:-u|--user)[ =]?(?:\\{0,3}[\"'])?[^\s:\"'\\]{1,64}:)"
-        rb"(?:\\{0,3}[\"'])?(?P<secret>(?![$<{%])[^\s\"'\\]{4,128})",
-        None,
-        stems=b"mysq aria sshp curl",
     ),
     _of(
         "azure-key",
