@@ -145,6 +145,13 @@ def test_texts_longer_than_a_chunk_are_looked_through_at_their_seams() -> None:
         assert key not in Masker().data(data)
 
 
+def test_a_token_by_its_name_is_masked_however_deep_inside_of_json() -> None:
+    text, shown = '{"token": "Xk9mQ2vL8aB3cD"}', '{"token": "<masked:named-secret>"}'
+    for _ in range(3):
+        assert Masker().text(text) == shown
+        text, shown = json.dumps(text), json.dumps(shown)
+
+
 @pytest.mark.parametrize("quote", ["", '"', "'"])
 def test_a_password_in_the_environment_may_be_a_word_and_quoted(quote: str) -> None:
     said = f"export DB_PASSWORD={quote}hunter-two{quote}; make"

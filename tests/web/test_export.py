@@ -1,5 +1,6 @@
 """Sessions as pages in files: what is laid aside comes back, whatever a session says."""
 
+import json
 import re
 from pathlib import Path
 
@@ -61,3 +62,16 @@ def test_of_many_sessions_the_pages_paint_code_themselves(
             code = data.partition(b"<main")[2]
             assert (b'<span class="k">def</span>' in code) is painted
             assert (b'class="code l-py"' in code) is not painted
+
+
+def test_the_name_of_an_unknown_record_is_as_short_as_any(tmp_path: Path) -> None:
+    place = tmp_path / "projects" / "-work-app"
+    place.mkdir(parents=True)
+    made = session().user("Go.").assistant("Done.")
+    odd = {"type": "<b>" + "odd" * 2000, "uuid": "odd", "parentUuid": None, "timestamp": ""}
+    data = made.bytes() + json.dumps(odd).encode() + b"\n"
+    (place / f"{made.session_id}.jsonl").write_bytes(data)
+    (found,) = newest_first((str(tmp_path),))
+    page = folder.one_page(found, Job()).decode()
+    names = re.findall(r"<b>(&lt;b&gt;(?:odd)*o?d?)</b>", page)
+    assert [len(name) for name in names] == [len("&lt;b&gt;") + 97]

@@ -42,12 +42,11 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     @property
     def counts(self) -> tuple[int, int, int, int, int]:
         """Tokens: fresh, output, written to the short and the long cache, read; never below 0."""
-        made = self.cache_creation
         counts = (
             self.input_tokens,
             self.output_tokens,
-            self.cache_creation_input_tokens if made is None else made.ephemeral_5m_input_tokens,
-            0 if made is None else made.ephemeral_1h_input_tokens,
+            self.cache_5m,
+            self.cache_1h,
             self.cache_read_input_tokens,
         )
         if min(counts) >= 0:

@@ -275,7 +275,7 @@ FAMILIES: Final = (
     _of(
         "named-secret",
         "keys, tokens and secrets by their names",
-        b'ecret ECRET oken= oken: oken" oken\\" OKEN= OKEN: OKEN" OKEN\\" api_key API_KEY apiKey '
+        b'ecret ECRET oken= oken: oken" oken\\ OKEN= OKEN: OKEN" OKEN\\ api_key API_KEY apiKey '
         b"api-key API-KEY Api-Key apikey APIKEY ccess_key ACCESS_KEY",
         rb"(?i:ecret(?:[_-]?key)?|oken|api[_-]?key|ccess_key)" + _NAME + _IS + _VALUE,
         is_random,

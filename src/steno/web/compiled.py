@@ -16,7 +16,7 @@ __all__ = ["Compiled"]
 
 _FOLDER: Final = "templates"
 _PRINT: Final = 16
-"""Bytes of a fingerprint: what was damaged, or made by others, is compiled again."""
+"""Bytes of a fingerprint: what was damaged, or made by another release, is compiled again."""
 
 
 class Compiled(BytecodeCache):

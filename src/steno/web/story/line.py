@@ -70,6 +70,8 @@ _MARKS: Final = {
 }
 END: Final = Html("</div></details>\n")
 """Stands behind what is inside of a step."""
+_LONGEST: Final = 100
+"""Letters of a verb; of what nobody knows it is whatever the record says."""
 _PULSE: Final = '<span class="pulse"></span>'
 _MINUS: Final = "\N{MINUS SIGN}"
 
@@ -108,7 +110,7 @@ def line_html(step: Step, place: str, tale: "Tale", manner: "Manner", *, drawn: 
     opened = (" data-full" if manner.shut else " open data-full") if drawn else ""
     return Html(
         f'<details class="step {classes}" data-stop data-place="{place}"{source}{opened}>'
-        f"<summary>{_head(kind, step.verb)}{what}"
+        f"<summary>{_head(kind, step.verb[:_LONGEST])}{what}"
         f'<span class="fig">{duration(step.duration) if step.duration is not None else ""}</span>'
         f'<span>{ended}</span></summary><div class="in">'
     )
