@@ -58,8 +58,7 @@ def test_shares_are_by_model_and_the_dearest_comes_first() -> None:
     made.user("two").assistant("longer", output=5000, model="claude-sonnet-5-5").done()
     found = opened(made)
     counter = Counter()
-    for node in found.transcript.nodes:
-        counter.add_node(found.transcript, node)
+    counter.add_nodes(found.transcript, found.transcript.nodes)
     shares = shares_of(counter, _PRICES)
     assert len(shares) == 2
     assert shares[0].model == "claude-sonnet-5-5"

@@ -50,8 +50,8 @@ def test_odd_figures_are_no_reason_to_fail() -> None:
     )
     transcript = load(BytesSource(line))
     counter = Counter()
+    counter.add_nodes(transcript, transcript.nodes)
     for node in transcript.nodes:
-        counter.add_node(transcript, node)
         counter.add(transcript.record(node))
     assert counter.totals().input == 0
 

@@ -58,22 +58,22 @@ def read_pieces(source: Source, start: int = 0, *, cap: int = LINE_CAP) -> Itera
             after_zeros = not ended
             continue
         ending = b"\n" if ended else b""
-        start, size = 0, len(data)
-        while start <= size:
+        begin, size = 0, len(data)
+        while begin <= size:
             # Most lines are long: to look for the end of each is faster than to split them all.
-            stop = data.find(b"\n", start)
+            stop = data.find(b"\n", begin)
             stop = size if stop < 0 else stop
-            line = data[start:stop]
+            line = data[begin:stop]
             try:
                 envelope = decode_envelope(line)
             except REFUSED:
                 envelope = None
-            at = offset + start
+            at = offset + begin
             if envelope is not None and line[0] == _OPEN and line[-1] == _CLOSE and not after_zeros:
                 yield Record(line, at, ending, envelope)
             else:
                 yield from _salvage(line, at, ended=ended, after_zeros=after_zeros)
-            start = stop + 1
+            begin = stop + 1
             after_zeros = False
 
 

@@ -98,10 +98,6 @@ class Counter:
         """Take in the figures of a record, if it has any."""
         self._count(record.envelope, record.message, record.offset)
 
-    def add_node(self, transcript: Transcript, node: Node) -> None:
-        """Take in the figures of a record that nobody has read yet; its body is passed over."""
-        self.add_nodes(transcript, (node,))
-
     def add_nodes(self, transcript: Transcript, nodes: Iterable[Node]) -> None:
         """Take in the figures of records that nobody has read yet; their bodies are passed over."""
         for node in nodes:

@@ -2,7 +2,7 @@
 
 import binascii
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -56,12 +56,11 @@ class Picture(msgspec.Struct, frozen=True):
         return len(self.data) * 3 // 4
 
 
-@lru_cache(maxsize=1)
 def pictures_in(record: Record) -> list[Picture]:
     """Return the pictures of a record, each once."""
-    # Asked for twice of the same record where a page holds its pictures: to place, and to draw them.
     if not any(hint in record.line for hint in _HINTS):
         return []
+    # To hash a picture takes longer than to compare it with the few others.
     seen: list[str] = []
     found: list[Picture] = []
     for number, (data, declared) in enumerate(_walk(record.fields, 0)):

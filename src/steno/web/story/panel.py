@@ -228,10 +228,9 @@ def _at(tale: Tale, manner: Manner, turn: int) -> str:
 
 def _usage(tale: Tale, manner: Manner) -> tuple[list[Line], list[Line], Line]:
     own = Counter()
-    for node in tale.nodes:
-        # Inside old files the lines of sub-agents stand between those of the session.
-        if tale.thread is not None or not node.sidechain:
-            own.add_node(tale.transcript, node)
+    # Inside old files the lines of sub-agents stand between those of the session.
+    whole = tale.thread is not None
+    own.add_nodes(tale.transcript, (node for node in tale.nodes if whole or not node.sidechain))
     shares = shares_of(own, tale.prices, tale.day)
     threads = tale.session.all_agents if tale.thread is None else tale.thread.children
     agents = [_agent(tale, manner, each) for each in threads if each.nodes and not each.warmup]
