@@ -56,6 +56,16 @@ def test_odd_figures_are_no_reason_to_fail() -> None:
     assert counter.totals().input == 0
 
 
+def test_figures_below_zero_are_none() -> None:
+    line = (
+        b'{"type":"assistant","uuid":"a","message":{"id":"m","model":"x","content":[],'
+        b'"usage":{"input_tokens":-4,"output_tokens":7,"cache_read_input_tokens":-9}}}\n'
+    )
+    transcript = load(BytesSource(line))
+    totals = totals_of(transcript, transcript.nodes)
+    assert (totals.input, totals.output, totals.cache_read, totals.messages) == (0, 7, 0, 1)
+
+
 def test_totals_add_up() -> None:
     both = Totals(1, 2, 3, 4, 5, 6) + Totals(1, 1, 1, 1, 1, 1, estimated=True)
     assert both == Totals(2, 3, 4, 5, 6, 7, estimated=True)

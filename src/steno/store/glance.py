@@ -223,8 +223,7 @@ class _Look:
     @property
     def settled(self) -> bool:
         """Whether nothing further down can hide it, or change its project."""
-        prompted = self.first_prompt or (self.command and self.answered)
-        return bool(self.main and self.project and prompted)
+        return bool(self.project and (self.first_prompt or (self.command and self.answered)))
 
     def take(self, lines: Iterable[_Line]) -> None:
         for line in lines:
