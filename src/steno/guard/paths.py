@@ -20,6 +20,8 @@ from steno.guard.words import names
 from steno.store.places import config_dir, home_dir, steno_home
 
 __all__ = [
+    "SECRET_FILES",
+    "SECRET_FOLDERS",
     "Place",
     "folded",
     "holds_protected",
@@ -32,7 +34,7 @@ __all__ = [
 # Names that file systems ignore or change: zero-width characters on some, case on many.
 _IGNORED: Final = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 _FOLDERS: Final = frozenset({".git", ".claude", ".vscode", ".idea", ".husky", ".steno"})
-_SECRET_FOLDERS: Final = frozenset({".ssh", ".gnupg", ".aws", ".kube", ".docker"})
+SECRET_FOLDERS: Final = frozenset({".ssh", ".gnupg", ".aws", ".kube", ".docker"})
 _FILES: Final = names(
     ".bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv"
     " .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .inputrc .gitconfig"
@@ -40,7 +42,7 @@ _FILES: Final = names(
     " .yarnrc.yml .pypirc .netrc .vimrc .exrc .tmux.conf .screenrc .xprofile .xinitrc .pam_environment"
     " authorized_keys crontab sudoers .pre-commit-config.yaml"
 )
-_SECRET_FILES: Final = frozenset({".credentials.json", ".netrc", ".pypirc", ".git-credentials"})
+SECRET_FILES: Final = frozenset({".credentials.json", ".netrc", ".pypirc", ".git-credentials"})
 _HOME_FOLDERS: Final = (
     (".config", "git"),
     (".config", "fish"),
@@ -132,7 +134,7 @@ def why_protected(place: Place) -> str:
         return ""
     for parts in place.all_parts:
         names = tuple(folded(part).rstrip(".") or part for part in parts)
-        short = next((name for name in names if name in _FOLDERS | _SECRET_FOLDERS), "")
+        short = next((name for name in names if name in _FOLDERS | SECRET_FOLDERS), "")
         if short:
             return f"{short} decides what programs do or holds secrets"
         if names and names[-1] in _FILES:
@@ -187,8 +189,8 @@ def why_secret(place: Place) -> str:
         names = tuple(map(folded, parts))
         if names and names[0] in {"proc", "sys", "dev"} and place.path not in _HARMLESS_DEVICES:
             return f"/{names[0]} shows what the system and other programs hold"
-        found = next((name for name in names if name in _SECRET_FOLDERS), "")
-        if found or (names and names[-1] in _SECRET_FILES):
+        found = next((name for name in names if name in SECRET_FOLDERS), "")
+        if found or (names and names[-1] in SECRET_FILES):
             return f"{found or names[-1]} holds secrets"
     return ""
 

@@ -1,0 +1,1 @@
+"""Runs programs that the kernel confines: no network, no writes outside scratch, few reads."""

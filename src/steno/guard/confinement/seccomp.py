@@ -1,0 +1,403 @@
+"""The seccomp filter of confined programs. Imports nothing outside the standard library.
+
+The filter denies system calls that reach around the file rules: sockets, namespaces, mounts,
+other processes, kernel interfaces with a history of holes. Where no mount namespace makes files
+read-only, it also denies what Landlock does not cover: modes, owners, times, attributes.
+"""
+
+import ctypes
+import errno
+import struct
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from steno.guard.confinement import kernel
+
+# name: (x86_64, aarch64)
+_NUMBERS: Final[dict[str, tuple[int | None, int | None]]] = {
+    "socket": (41, 198),
+    "socketpair": (53, 199),
+    "connect": (42, 203),
+    "bind": (49, 200),
+    "listen": (50, 201),
+    "accept": (43, 202),
+    "accept4": (288, 242),
+    "clone": (56, 220),
+    "clone3": (435, 435),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "move_mount": (429, 429),
+    "open_tree": (428, 428),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "open_tree_attr": (467, 467),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "reboot": (169, 142),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "acct": (163, 89),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "adjtimex": (159, 171),
+    "clock_adjtime": (305, 266),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "iopl": (172, None),
+    "ioperm": (173, None),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "nfsservctl": (180, 42),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    "fanotify_init": (300, 262),
+    "fanotify_mark": (301, 263),
+    "personality": (135, 92),
+    "syslog": (103, 116),
+    "vhangup": (153, 58),
+    "uselib": (134, None),
+    "modify_ldt": (154, None),
+    "pidfd_getfd": (438, 438),
+    "process_madvise": (440, 440),
+    "process_mrelease": (448, 448),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "kcmp": (312, 272),
+    "ptrace": (101, 117),
+    "move_pages": (279, 239),
+    "migrate_pages": (256, 238),
+    "memfd_secret": (447, 447),
+    "statmount": (457, 457),
+    "listmount": (458, 458),
+    "lsm_set_self_attr": (460, 460),
+    "lsm_get_self_attr": (459, 459),
+    "lsm_list_modules": (461, 461),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "keyctl": (250, 219),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "shmget": (29, 194),
+    "shmat": (30, 196),
+    "shmctl": (31, 195),
+    "msgget": (68, 186),
+    "msgctl": (71, 187),
+    "semget": (64, 190),
+    "semctl": (66, 191),
+    "mq_open": (240, 180),
+    "mq_unlink": (241, 181),
+    "ioctl": (16, 29),
+    "fcntl": (72, 25),
+    "prlimit64": (302, 261),
+    "setpriority": (141, 140),
+    "sched_setaffinity": (203, 122),
+    "sched_setscheduler": (144, 119),
+    "sched_setparam": (142, 118),
+    "sched_setattr": (314, 274),
+    "ioprio_set": (251, 30),
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_send_signal": (424, 424),
+    "pidfd_open": (434, 434),
+    "chmod": (90, None),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, None),
+    "lchown": (94, None),
+    "fchownat": (260, 54),
+    "utime": (132, None),
+    "utimes": (235, None),
+    "futimesat": (261, None),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "setxattrat": (463, 463),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "removexattrat": (466, 466),
+    "getxattr": (191, 8),
+    "lgetxattr": (192, 9),
+    "listxattr": (194, 11),
+    "llistxattr": (195, 12),
+    "getxattrat": (464, 464),
+    "listxattrat": (465, 465),
+    "file_setattr": (469, 469),
+    "inotify_add_watch": (254, 27),
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
+    "truncate": (76, 45),
+    "open": (2, None),
+    "openat": (257, 56),
+    "openat2": (437, 437),
+    "_sysctl": (156, None),
+    "sysfs": (139, None),
+    "ustat": (136, None),
+    "fchown": (93, 55),
+}
+_ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+_X32: Final = 0x40000000
+# Linux 6.17 ends with 469; a later call is unknown to this filter, so it does not exist here.
+_LAST_KNOWN: Final = 469
+_NAMESPACES: Final = (
+    kernel.CLONE_NEWNS
+    | kernel.CLONE_NEWUTS
+    | kernel.CLONE_NEWIPC
+    | kernel.CLONE_NEWUSER
+    | kernel.CLONE_NEWPID
+    | kernel.CLONE_NEWNET
+    | kernel.CLONE_NEWCGROUP
+    | kernel.CLONE_NEWTIME
+)
+
+_NO_SOCKETS: Final = "socket connect bind listen accept accept4"
+# glibc and runtimes fall back to older calls when these do not exist.
+_NOT_THERE: Final = "clone3 io_uring_setup io_uring_enter io_uring_register"
+_NEVER: Final = (
+    "unshare setns mount umount2 pivot_root chroot move_mount open_tree open_tree_attr fsopen"
+    " fsconfig fsmount fspick mount_setattr statmount listmount swapon swapoff reboot kexec_load"
+    " kexec_file_load init_module finit_module delete_module acct settimeofday clock_settime"
+    " adjtimex clock_adjtime sethostname setdomainname iopl ioperm quotactl quotactl_fd nfsservctl"
+    " name_to_handle_at open_by_handle_at fanotify_init fanotify_mark personality syslog vhangup"
+    " uselib modify_ldt pidfd_getfd process_madvise process_mrelease process_vm_readv"
+    " process_vm_writev kcmp ptrace move_pages migrate_pages memfd_secret lsm_set_self_attr"
+    " lsm_get_self_attr lsm_list_modules bpf perf_event_open userfaultfd keyctl add_key request_key"
+    " shmget shmat shmctl msgget msgctl semget semctl mq_open mq_unlink _sysctl sysfs ustat"
+)
+_METADATA: Final = (
+    "chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes futimesat setxattr"
+    " lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat"
+    " file_setattr inotify_add_watch inotify_init inotify_init1"
+)
+_ATTRIBUTE_READS: Final = "getxattr lgetxattr listxattr llistxattr getxattrat listxattrat"
+_SIGNALS: Final = (
+    "tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal pidfd_open"
+)
+# Calls whose first argument is a process; 0 is the caller.
+_OTHER_PROCESS: Final = (
+    "prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr"
+)
+_AF_UNIX: Final = 1
+_STREAM_TYPES: Final = (1, 5)
+# F_SETOWN, F_SETSIG, F_SETOWN_EX: they make the kernel send signals to other processes.
+_SIGNAL_OWNERS: Final = (8, 10, 15)
+# What programs ask of files and terminals: window size, flags, bytes to read, extents, clones.
+_IOCTLS: Final = (
+    0x5401, 0x540F, 0x5413, 0x541B, 0x5421, 0x5429, 0x5450, 0x5451, 0x802C542A, 0x80086601,
+    0xC020660B, 0x40049409, 0x4020940D, 0x80081272, 0x80087601, 0x801C581F,
+)  # fmt: skip
+_O_TRUNC: Final = 0o1000
+_O_ACCMODE: Final = 0o3
+
+_LOAD: Final = 0x20
+_JEQ: Final = 0x15
+_JGT: Final = 0x25
+_JGE: Final = 0x35
+_JSET: Final = 0x45
+_AND: Final = 0x54
+_RET: Final = 0x06
+_ALLOW: Final = 0x7FFF0000
+_ERRNO: Final = 0x00050000
+_NR: Final = 0
+_ARCH: Final = 4
+_MODE_FILTER: Final = 2
+
+
+class Instruction(NamedTuple):
+    """One classic BPF instruction."""
+
+    code: int
+    jump_true: int
+    jump_false: int
+    value: int
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+
+class Options(NamedTuple):
+    """What the rest of the confinement leaves to the filter."""
+
+    metadata: bool
+    """Deny changes of modes, owners, times and attributes: no mount makes files read-only."""
+    touch: bool
+    """With `metadata`: still let a program set the times of an open file to now."""
+    signals: bool
+    """Deny signals to other processes: neither a PID namespace nor Landlock limits them."""
+    truncation: bool
+    """Deny truncation of files by path or by a read-only open: Landlock does not."""
+
+
+def apply(options: Options) -> None:
+    """Install the filter for this process and all it starts; needs no_new_privs.
+
+    Raises:
+        OSError: the kernel refused, or the architecture has no table.
+    """
+    code = b"".join(struct.pack("=HBBI", *each) for each in build(options, kernel.machine()))
+    program = _Program(length=len(code) // 8, filter=code)
+    kernel.prctl(kernel.PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(program))
+
+
+def build(options: Options, architecture: str) -> list[Instruction]:
+    """Return the filter program for an architecture.
+
+    Raises:
+        OSError: there is no table for the architecture.
+    """
+    if architecture not in _ARCHITECTURES:
+        raise OSError(errno.ENOSYS, f"no seccomp table for {architecture}")
+    column = list(_ARCHITECTURES).index(architecture)
+    return list(_instructions(options, column, _ARCHITECTURES[architecture]))
+
+
+def _instructions(options: Options, column: int, architecture: int) -> Iterator[Instruction]:
+    yield _load(_ARCH)
+    yield Instruction(_JEQ, 1, 0, architecture)
+    yield _fail(errno.EPERM)
+    yield _load(_NR)
+    yield Instruction(_JGE, 0, 1, _X32)
+    yield _fail(errno.EPERM)
+    yield Instruction(_JGT, 0, 1, _LAST_KNOWN)
+    yield _fail(errno.ENOSYS)
+
+    def deny(names: str, number: int) -> Iterator[Instruction]:
+        for name in names.split():
+            yield from _on(name, column, [_fail(number)])
+
+    yield from deny(_NO_SOCKETS, errno.EACCES)
+    yield from deny(_NOT_THERE, errno.ENOSYS)
+    yield from deny(_NEVER, errno.EPERM)
+    if options.metadata:
+        yield from deny(_METADATA, errno.EPERM)
+        yield from deny(_ATTRIBUTE_READS, errno.EOPNOTSUPP)
+        yield from _on("utimensat", column, _utimensat(touch=options.touch))
+    if options.signals:
+        yield from deny(_SIGNALS, errno.EPERM)
+        # Signals to the own process group (0) stay; the program leads a session of its own.
+        yield from _on("kill", column, [_load(_argument(0)), *_allow_only([0], errno.EPERM)])
+    if options.truncation:
+        yield from deny("truncate openat2", errno.ENOSYS)
+        for name, index in (("open", 1), ("openat", 2)):
+            yield from _on(name, column, _no_read_only_truncation(index))
+    for name in _OTHER_PROCESS.split():
+        yield from _on(name, column, [_load(_argument(0)), *_allow_only([0], errno.EPERM)])
+    for name in ("setpriority", "ioprio_set"):
+        yield from _on(name, column, [_load(_argument(1)), *_allow_only([0], errno.EPERM)])
+    yield from _on("ioctl", column, [_load(_argument(1)), *_allow_only(_IOCTLS, errno.ENOTTY)])
+    yield from _on("fcntl", column, _deny_only(1, _SIGNAL_OWNERS))
+    yield from _on("clone", column, _no_namespaces())
+    yield from _on("socketpair", column, _stream_pairs())
+    yield Instruction(_RET, 0, 0, _ALLOW)
+
+
+def _on(name: str, column: int, body: list[Instruction]) -> Iterator[Instruction]:
+    """Yield a body that runs for one system call only; it must end by returning."""
+    number = _NUMBERS[name][column]
+    if number is not None:
+        yield Instruction(_JEQ, 0, len(body), number)
+        yield from body
+
+
+def _load(offset: int) -> Instruction:
+    return Instruction(_LOAD, 0, 0, offset)
+
+
+def _argument(index: int, *, high: bool = False) -> int:
+    # Both architectures are little-endian.
+    return 16 + 8 * index + (4 if high else 0)
+
+
+def _fail(number: int) -> Instruction:
+    return Instruction(_RET, 0, 0, _ERRNO | number)
+
+
+def _permit() -> Instruction:
+    return Instruction(_RET, 0, 0, _ALLOW)
+
+
+def _allow_only(values: Iterable[int], number: int) -> list[Instruction]:
+    body: list[Instruction] = []
+    for value in values:
+        body += [Instruction(_JEQ, 0, 1, value), _permit()]
+    return [*body, _fail(number)]
+
+
+def _deny_only(index: int, values: Iterable[int]) -> list[Instruction]:
+    body = [_load(_argument(index))]
+    for value in values:
+        body += [Instruction(_JEQ, 0, 1, value), _fail(errno.EPERM)]
+    return [*body, _permit()]
+
+
+def _no_namespaces() -> list[Instruction]:
+    return [
+        _load(_argument(0)),
+        Instruction(_JSET, 0, 1, _NAMESPACES),
+        _fail(errno.EPERM),
+        _permit(),
+    ]
+
+
+def _stream_pairs() -> list[Instruction]:
+    """Allow pairs of connected Unix sockets that cannot be sent to another address."""
+    return [
+        _load(_argument(0)),
+        Instruction(_JEQ, 1, 0, _AF_UNIX),
+        _fail(errno.EACCES),
+        _load(_argument(1)),
+        Instruction(_AND, 0, 0, 0xF),
+        *_allow_only(_STREAM_TYPES, errno.EACCES),
+    ]
+
+
+def _utimensat(*, touch: bool) -> list[Instruction]:
+    """Deny all but setting the times of an open file (no path) to now (no times).
+
+    Without `touch` that call does nothing and succeeds, so that `touch` can create files.
+    """
+    return [
+        _load(_argument(1)),
+        Instruction(_JEQ, 1, 0, 0),
+        _fail(errno.EPERM),
+        _load(_argument(1, high=True)),
+        Instruction(_JEQ, 1, 0, 0),
+        _fail(errno.EPERM),
+        _load(_argument(2)),
+        Instruction(_JEQ, 1, 0, 0),
+        _fail(errno.EPERM),
+        _load(_argument(2, high=True)),
+        Instruction(_JEQ, 1, 0, 0),
+        _fail(errno.EPERM),
+        _permit() if touch else _fail(0),
+    ]
+
+
+def _no_read_only_truncation(index: int) -> list[Instruction]:
+    return [
+        _load(_argument(index)),
+        Instruction(_JSET, 1, 0, _O_TRUNC),
+        _permit(),
+        Instruction(_AND, 0, 0, _O_ACCMODE),
+        *_allow_only((1, 2), errno.EACCES),
+    ]
