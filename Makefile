@@ -35,14 +35,19 @@ help: ## list what can be made
 run: $(VENV)/.runtime ## install into .venv and start steno on your own sessions
 	@$(BIN)/steno $(ARGS)
 
-# Pages are tested in a real browser; where none is found and it may be installed, it is.
-CHROMIUM := command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
-	{ test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
-	  { apt-get -qq update; DEBIAN_FRONTEND=noninteractive apt-get -qq install -y chromium >/dev/null; }; } || \
+# Pages are tested in a real browser, and the sandbox with bubblewrap; where they are missing and may be
+# installed, they are.
+INSTALL := test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get -qq update && \
+	DEBIAN_FRONTEND=noninteractive apt-get -qq install -y
+CHROMIUM := command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+	command -v google-chrome >/dev/null || { $(INSTALL) chromium >/dev/null; } || \
 	echo "no Chromium: the tests of pages will fail" >&2
+BUBBLEWRAP := command -v bwrap >/dev/null || test "$$(uname)" != Linux || { $(INSTALL) bubblewrap >/dev/null; } || \
+	echo "no bubblewrap: the tests of the sandbox with it are skipped" >&2
 
 test: $(VENV)/.dev ## run the test suite
 	@$(CHROMIUM)
+	@$(BUBBLEWRAP)
 	@$(ALONE) $(PYTEST) -n $(WORKERS) -m "not interop and not faults" $(ARGS)
 
 check: $(VENV)/.dev ## lint, format, types, layers, generated files, docs

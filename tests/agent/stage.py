@@ -31,6 +31,8 @@ MODEL = "claude-opus-4-5-20251101"
 class Says:
     """A guard with one opinion."""
 
+    mode = "default"
+
     def __init__(self, verdict: Any = "allow") -> None:
         self.decision = Decision(verdict, f"It is the rule to {verdict}.")
 

@@ -17,11 +17,13 @@ from steno.errors import StenoError
 from steno.format.values import as_list, as_object
 from steno.guard.decision import Decision
 from steno.model.wire import Block
-from steno.tools.base import Around, Outcome, Tool
+from steno.tools.base import Around, Execution, Outcome, Tool
 
 __all__ = ["Caller", "Consent", "Judge", "Learn", "Permission", "grouped"]
 
 _SHOWN: Final = 200
+_ASKING: Final = frozenset({"default", "acceptEdits"})
+"""The modes in which the user is asked to let a command run unconfined."""
 _NOBODY: Final = "Nobody is there to ask, so it was not done."
 
 
@@ -48,6 +50,11 @@ Consent: TypeAlias = Callable[[Block, Decision], Awaitable[Permission]]
 
 class Judge(Protocol):
     """The guard, as far as calls are concerned."""
+
+    @property
+    def mode(self) -> str:
+        """The permission mode it is in."""
+        ...
 
     def judge(self, tool: str, given: dict[str, Any], /, *, cwd: str) -> Decision:
         """Say whether a call may be made."""
@@ -105,8 +112,14 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
         began = time.monotonic()
         try:
             outcome = await self._run(tool, {**call, "input": given})
+            if outcome.needs:
+                outcome, permission = await self._unconfined(
+                    tool, {**call, "input": given}, outcome
+                )
+                gate = msgspec.structs.replace(gate, kept=(*gate.kept, *permission.kept))
         finally:
             self.around.judged.pop(str(call.get("id")), None)
+            self.around.executions.pop(str(call.get("id")), None)
         took = {"duration_ms": round((time.monotonic() - began) * 1000)}
         after = await self._after({**facts, "tool_input": given, **took}, outcome)
         if after.output is not None:
@@ -138,11 +151,38 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
         if permission.granted:
             # What is opened now must be what was judged, wherever its path leads by then.
             self.around.judged[str(call.get("id"))] = decision.paths
+            self.around.executions[str(call.get("id"))] = _execution(decision)
             return permission
         if decision.verdict != "deny":
             decision = Decision("deny", permission.words or decision.reason)
         self.emit(Refused(call, decision))
         return Permission(granted=False, words=decision.reason, kept=permission.kept)
+
+    async def _unconfined(
+        self, tool: Tool, call: Block, outcome: Outcome
+    ) -> tuple[Outcome, Permission]:
+        """Ask whether a command that failed because it was confined may run unconfined."""
+        permission = Permission(granted=False, words=f"not in the mode {self.guard.mode}")
+        if self.guard.mode in _ASKING:
+            if self._asking is None:
+                self._asking = asyncio.Lock()
+            decision = Decision("ask", f"it failed because it was confined: needs {outcome.needs}")
+            async with self._asking:
+                permission = await self._asked(call, decision)
+        if not permission.granted:
+            reason = f"needs {outcome.needs}: {permission.words}"
+            self.emit(Refused(call, Decision("deny", reason)))
+            said = f"{outcome.content}\n[Running it unconfined was denied: {permission.words}]"
+            return msgspec.structs.replace(outcome, content=said, needs=""), permission
+        if permission.given is not None:
+            denied = self.guard.judge(str(call["name"]), permission.given, cwd=self.around.cwd)
+            if denied.verdict == "deny":
+                return _error(denied.reason), permission
+            call = {**call, "input": permission.given}
+        if permission.rules:
+            self.learn(permission.rules, permission.place)
+        self.around.executions[str(call.get("id"))] = Execution()
+        return await self._execute(tool, call), permission
 
     def _decided(self, call: Block, gate: Gate) -> Decision:
         """Return what the guard says, and those who stepped in; a deny of either stands."""
@@ -154,7 +194,7 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
             decision = Decision("ask", reason, paths=decision.paths)
         elif gate.verdict == "allow" and decision.verdict == "ask":
             reason = gate.reason or "A hook allowed it."
-            decision = Decision("allow", reason, paths=decision.paths)
+            decision = Decision("allow", reason, paths=decision.paths, exact=True)
         return decision
 
     async def _consent(self, call: Block, gate: Gate) -> tuple[Permission, Decision]:
@@ -196,12 +236,22 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
 
     async def _run(self, tool: Tool, call: Block) -> Outcome:
         self.emit(ToolStarted(call))
+        return await self._execute(tool, call)
+
+    async def _execute(self, tool: Tool, call: Block) -> Outcome:
         background = bool(call["input"].get("run_in_background"))
         try:
             async with self.keeping.call(tool.spec.name, background=background):
                 return await tool.run(call["input"], self.around, str(call.get("id")))
         except (StenoError, OSError, ValueError) as error:
             return _error(str(error) or type(error).__name__)
+
+
+def _execution(decision: Decision) -> Execution:
+    """Return how a command runs: confined as was decided, or as the user would run it."""
+    if decision.verdict == "allow":
+        return Execution(decision.isolation, decision.exact)
+    return Execution()
 
 
 def _error(words: str) -> Outcome:

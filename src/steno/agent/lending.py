@@ -31,8 +31,13 @@ class Followed:
         granted: Granted | None = None,
         *,
         of_its_own: str = "",
+        confinable: Callable[[], bool] | None = None,
     ) -> None:
-        """Take the guard and what it follows; `of_its_own` is a sub-agent's mode, if it has one."""
+        """Take the guard and what it follows; `of_its_own` is a sub-agent's mode, if it has one.
+
+        `confinable` says whether commands can be confined; it is asked at the first command.
+        """
+        self._confinable = confinable
         self._of_its_own = of_its_own
         self._confined = confined
         self._granted = granted
@@ -63,6 +68,10 @@ class Followed:
 
     def judge(self, tool: str, given: dict[str, Any], /, *, cwd: str) -> Decision:
         """Say whether a call may be made."""
+        if tool == "Bash" and self._confinable is not None:
+            self._own = self._own.with_confinement(confinable=self._confinable())
+            self._guard = self._own.with_rules(*self._more) if self._more else self._own
+            self._confinable = None
         granted = self._granted.rules if self._granted is not None else ()
         more = (*granted, *self._lent)
         if self.mode != self._own.mode or more != self._more:

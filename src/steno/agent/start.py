@@ -12,6 +12,7 @@ from steno.agent import gathering
 from steno.agent.asides import consult
 from steno.agent.calls import Caller
 from steno.agent.checkpoints import Checkpoints
+from steno.agent.command_runner import ConfiningRunner
 from steno.agent.commands import Command, discover_commands
 from steno.agent.compact import Compactor
 from steno.agent.confined import Confined, Setting, confine
@@ -105,6 +106,7 @@ class _Making:
         self.guard = guard_for(options, self.settings.permissions, self._environment())
         self.granted = Granted(options.cwd, options.env)
         self.confined = self._confined()
+        self.runner = self._runner()
         self.points = points_of(work, options)
         self.hooks = Hooks(
             self.settings.hooks, trusted=options.trusted, fitting=self.guard.is_named_by
@@ -142,6 +144,7 @@ class _Making:
             servers=self.servers,
             agents=agents,
             confined=self.confined,
+            runner=self.runner,
             slash=Slash(agent, compactor, lending, self.commands, self.skills),
             source=self.source,
             memory=self.memory,
@@ -167,7 +170,14 @@ class _Making:
         mode: str = "",
     ) -> tuple[Agent, Lending]:
         # Whoever works in a session does so in the mode that it is in.
-        guard = Followed(self.guard, self.main, self.confined, self.granted, of_its_own=mode)
+        guard = Followed(
+            self.guard,
+            self.main,
+            self.confined,
+            self.granted,
+            of_its_own=mode,
+            confinable=self.runner.confinable,
+        )
         caller = self._caller(tools, around, guard, bounds)
         # Whatever sub-agents cost is part of what the session costs, and of its limit.
         meter = Meter(self.options.limits, price=self.price, clock=time.monotonic, above=self.meter)
@@ -226,6 +236,13 @@ class _Making:
         if confined is not None:
             confined.notice = lambda words: self.people.emit(Noticed(words))
         return confined
+
+    def _runner(self) -> ConfiningRunner:
+        runner = ConfiningRunner(
+            self.guard.rules, self.guard.folders, self.options.env, self.settings.env
+        )
+        runner.notice = lambda words: self.people.emit(Noticed(words, "warning"))
+        return runner
 
     def _toolbox(self, agents: AgentTool) -> Toolbox:
         options = self.options
@@ -326,6 +343,7 @@ class _Making:
             ask=self.people.ask,
             before_change=self.points.before_change,
             folders=self.guard.folders,
+            runner=self.runner,
             shown_in=self.guard.shown_in,
         )
         around.kept["tasks_folder"] = os.path.join(self.options.config, "tasks", session)

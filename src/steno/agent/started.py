@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from steno.agent.command_runner import ConfiningRunner
 from steno.agent.compact import Compactor
 from steno.agent.confined import Confined
 from steno.agent.events import Ended, Noticed
@@ -40,6 +41,8 @@ class Started(msgspec.Struct, kw_only=True, eq=False):
     env_file: EnvFile
     confined: Confined | None = None
     """The sandbox that commands run in; None when there is none."""
+    runner: ConfiningRunner
+    """Runs commands, confined unless they are approved."""
     mode: Callable[[], Mode]
     """Says which permission mode it is in."""
     granted: Granted
@@ -60,6 +63,7 @@ class Started(msgspec.Struct, kw_only=True, eq=False):
         gate = await agent.caller.gates("SessionStart", facts)
         await self.env_file.read(around.cwd, around.env)
         around.env.update(self.env_file.found)
+        self.runner.given.update(self.env_file.found)
         for words in gate.words:
             agent.emit(Noticed(words))
         agent.ahead += gate.kept
@@ -73,6 +77,7 @@ class Started(msgspec.Struct, kw_only=True, eq=False):
         await self.agent.caller.gates("SessionEnd", {"reason": reason})
         await self.agents.close()
         await shells.close(self.agent.caller.around)
+        await self.runner.close()
         if self.confined is not None:
             self.confined.close()
         await self.hooks.close()

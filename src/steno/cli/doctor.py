@@ -15,6 +15,7 @@ from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, program, roots
 from steno.cli.pager import page
 from steno.cli.progress import Progress
 from steno.cli.screen import Screen, complain, write_json
+from steno.guard.confinement.probe import Support, probe_confinement
 from steno.report import clock, words
 from steno.report.policy import policy_of
 from steno.report.retention import Retention, retention_json
@@ -69,19 +70,28 @@ def command(
     patient = visit([folder for folder in where if os.path.lexists(folder)], problems)
     with Progress(patient.size, "Examining") as bar:
         found = examine(patient, clock.now(), problems=problems, policy=policy, done=bar.add)
+    # The demo says nothing of this machine.
+    support = None if demo else probe_confinement()
     if as_json:
-        write_json(_json(found, problems))
+        write_json(_json(found, problems, support))
     else:
         names = Names(each.path for each in patient.files)
         screen = Screen(color, width)
         sheet = _Sheet(found, names, screen.width, where_to_look(root, demo=demo))
-        page(screen, sheet.lines(), wanted=not no_pager)
+        page(screen, (*sheet.lines(), *_confinement(support, screen.width)), wanted=not no_pager)
     trouble = [problem for problem in problems if problem.kind in _TROUBLE]
     if trouble:
         number = words.count(len(trouble), "path")
         complain(f"{number} could not be read, such as {trouble[0].path}")
     if trouble or not found.healthy:
         raise click.exceptions.Exit(3 if trouble else 1)
+
+
+def _confinement(support: Support | None, columns: int) -> Iterator[Line]:
+    """Yield what confines the commands of `steno chat` on this machine."""
+    if support is not None:
+        mark = ("✓", "green") if support.usable else ("!", "yellow")
+        yield from wrapped([mark, f" Agent commands: {support.summary}"], columns)
 
 
 class _Sheet:
@@ -259,8 +269,9 @@ def _title(found: Found) -> str:
     return title_of(found) or "(no title)"
 
 
-def _json(found: Diagnosis, problems: Sequence[Problem]) -> dict[str, Any]:
+def _json(found: Diagnosis, problems: Sequence[Problem], support: Support | None) -> dict[str, Any]:
     return {
+        "confinement": None if support is None else msgspec.to_builtins(support),
         "sessions": found.sessions,
         "sound": found.sound,
         "size": found.size,

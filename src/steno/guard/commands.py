@@ -7,16 +7,26 @@ from typing import Final
 
 import msgspec
 
-from steno.guard.decision import Decision, Mode
+from steno.guard.decision import Decision, Isolation, Mode
 from steno.guard.files import Files
+from steno.guard.fixed_commands import fixed_paths
 from steno.guard.moves import Folders, folders_of
 from steno.guard.paths import Place, holds_protected, is_inside, why_protected
 from steno.guard.readers import READ_ONLY
-from steno.guard.readonly import read_by, repository_of
+from steno.guard.readonly import Reads, read_by, repository_of
 from steno.guard.rules import Kind, Rule, Rules
 from steno.guard.shell import Reading, read_script
 from steno.guard.switches import RUNNERS
-from steno.guard.words import GAP, HOLE, Command, Word, harmless, harmless_before, literal
+from steno.guard.words import (
+    GAP,
+    HOLE,
+    Command,
+    Redirection,
+    Word,
+    harmless,
+    harmless_before,
+    literal,
+)
 from steno.guard.wrappers import base_name
 
 __all__ = ["Commands"]
@@ -31,6 +41,7 @@ _EDITORS: Final[Mapping[str, str]] = {
     "mv": "fnvuT",
 }
 _TAKES_TWO: Final = frozenset({"cp", "mv"})
+_DEVICES: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin"})
 # Their words are only words.
 _TALKERS: Final = frozenset(name for name, plain in READ_ONLY.items() if plain.operands == "text")
 
@@ -46,6 +57,8 @@ class Commands(msgspec.Struct, frozen=True):
     """What bash takes `~` for."""
     read_only: frozenset[str] | None = None
     """The programs that may run because they only read; None for all that are known here."""
+    confinable: bool = True
+    """Whether a command can be confined here; otherwise only fixed commands run unasked."""
 
     def judge(self, script: str, cwd: str) -> Decision:
         """Say whether a script may run in a folder."""
@@ -69,12 +82,18 @@ class Commands(msgspec.Struct, frozen=True):
         return self._each(reading, where, free)
 
     def unallowed(self, script: str, cwd: str) -> list[Command]:
-        """Return the commands that nothing allows, for rules to be offered."""
+        """Return the commands that need a rule, for rules to be offered."""
         reading = read_script(script)
         where = folders_of(reading, cwd, self.home)
         if reading.trouble:
             return []
-        return [each for each in reading.commands if self._why_not(each, where)]
+        # Next to a command with a rule, what only reads is not confined and needs one as well.
+        return [
+            each
+            for each in reading.commands
+            if self._why_not(each, where)
+            or (self._unruled(each, where) and not self._is_fixed(each, where))
+        ]
 
     def _each(self, reading: Reading, where: Folders, free: Decision | None) -> Decision:
         refused = self._guarded(reading, where)
@@ -92,15 +111,98 @@ class Commands(msgspec.Struct, frozen=True):
                 return Decision("ask", why)
         if moved and len(reading.commands) > 1 and not all(map(self._rule, reading.commands)):
             return Decision("ask", "files are moved, so later names may stand for other files")
-        rules = {found.text for each in reading.commands if (found := self._rule(each))}
-        if rules:
+        isolation = self._isolation(reading, where)
+        if isolation is None:
+            return Decision("ask", self._why_unconfined(reading, where))
+        found = [rule for each in reading.commands if (rule := self._rule(each))]
+        if found:
+            rules = {rule.text for rule in found}
             named = ", ".join(sorted(rules))
-            return Decision("allow", f"the rules allow it: {named}", min(rules))
+            return Decision(
+                "allow",
+                f"the rules allow it: {named}",
+                min(rules),
+                isolation=isolation,
+                exact=all(rule.command and "*" not in rule.command.text for rule in found),
+            )
         return Decision(
             "allow",
-            "it only reads, inside the working folders"
-            if self.mode != "acceptEdits"
-            else "it stays inside the working folders",
+            "it stays inside the working folders"
+            if isolation == "edit"
+            else "it only reads, inside the working folders",
+            isolation=isolation,
+        )
+
+    # Isolation
+
+    def _isolation(self, reading: Reading, where: Folders) -> Isolation | None:
+        """Return how an allowed script runs; None when it may not run without approval after all.
+
+        One script is one process: what a rule allows is not confined, so nothing may stand next to
+        it that is only harmless when it is confined.
+        """
+        commands = tuple(reading.commands)
+        unruled = [each for each in commands if self._unruled(each, where)]
+        writes = any(each.writes for command in reading.every() for each in _files_of(command))
+        if commands and not unruled and not writes:
+            return ""
+        if len(unruled) == len(commands) and self.confinable:
+            edits = writes or any(self._edits(each, where) for each in reading.every())
+            return "edit" if edits else "read"
+        if writes and unruled:
+            return None
+        if not all(self._is_fixed(each, where) for each in unruled):
+            return None
+        return "" if len(unruled) < len(commands) else "fixed" if not writes else None
+
+    def _unruled(self, command: Command, where: Folders) -> bool:
+        """Whether a command, or one inside it, is allowed without a rule that names it."""
+        if not command.words:
+            return True
+        rule = self._rule(command)
+        if rule is not None and rule.command is not None and rule.command.named > command.reach:
+            return False
+        if rule is None and not (command.transparent and command.inner):
+            return True
+        return any(self._unruled(inner, where) for inner in command.inner)
+
+    def _is_fixed(self, command: Command, where: Folders) -> bool:
+        """Whether a command is a fixed one, and reads only what may be read."""
+        if not command.words:
+            # `NAME=value` alone: only of words that are known.
+            return all(each.value.literal for each in command.assignments)
+        if command.transparent and command.inner:
+            return all(self._is_fixed(inner, where) for inner in command.inner)
+        if command.program == "cd":
+            return self._reads(command, where)
+        found = fixed_paths(command)
+        if found is None:
+            return False
+        words, folders = found
+        for word in words or ((literal("."),) if folders else ()):
+            places = where.places(word)
+            if places is None or any(self.files.read(p).verdict != "allow" for p in places):
+                return False
+            if not all(_is_plain(place.real, folders=folders) for place in places):
+                return False
+        return not where.lost or not words
+
+    def _why_unconfined(self, reading: Reading, where: Folders) -> str:
+        """Say why a script that only reads needs approval all the same."""
+        shown = next(
+            (
+                each.set_text.replace(GAP, " ").replace(HOLE, "…")
+                for each in reading.commands
+                if self._unruled(each, where) and not self._is_fixed(each, where)
+            ),
+            "",
+        )
+        if not self.confinable:
+            return f"`{shown}` runs unasked only where commands can be confined"
+        if not shown:
+            return "it writes a file next to a command that a rule allows"
+        return (
+            f"no rule allows `{shown}`, and next to a command that a rule allows it is not confined"
         )
 
     # Rules
@@ -108,11 +210,11 @@ class Commands(msgspec.Struct, frozen=True):
     def _free(self) -> Decision | None:
         """Return the decision when every command is allowed that nothing forbids."""
         if self.mode == "bypassPermissions":
-            return Decision("allow", "permissions are bypassed")
+            return Decision("allow", "permissions are bypassed", exact=True)
         bare = next((rule for rule in self.rules.about("allow", "Bash") if rule.is_bare), None)
         if bare is None or self.mode == "plan":
             return None
-        return Decision("allow", f"the rule {bare.text} allows it", bare.text)
+        return Decision("allow", f"the rule {bare.text} allows it", bare.text, exact=True)
 
     def _forbidden(self, kind: Kind, reading: Reading, script: str) -> Decision | None:
         """Return what rules that forbid say; a rule that may fit asks."""
@@ -215,7 +317,7 @@ class Commands(msgspec.Struct, frozen=True):
             if places is None:
                 return Decision("ask", "a file that it uses is not known before it runs")
             for place in places:
-                if place.path in {"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin"}:
+                if place.path in _DEVICES:
                     continue
                 said = files.write(place) if each.writes else files.read(place)
                 if said.verdict != "allow":
@@ -224,7 +326,7 @@ class Commands(msgspec.Struct, frozen=True):
 
     def _protected(self, command: Command, where: Folders) -> Decision | None:
         """Ask where a command that does more than read is given a protected place."""
-        if command.program in _TALKERS or read_by(command) is not None:
+        if command.program in _TALKERS or self._read_by(command) is not None:
             return None
         for word in _path_words(command):
             for place in where.places(word) or ():
@@ -242,10 +344,10 @@ class Commands(msgspec.Struct, frozen=True):
             return not where.lost and all(
                 is_inside(Place.of(folder), self.folders) for folder in where.all
             )
-        reads = read_by(command)
+        reads = self._read_by(command)
         if reads is None:
             return False
-        if reads.deep and self.files.hides_some():
+        if reads.deep and self.files.hides_some() and not self._is_held(command):
             return False
         if command.program == "git" and len(set(map(repository_of, where.all))) != 1:
             return False
@@ -259,6 +361,16 @@ class Commands(msgspec.Struct, frozen=True):
                 return False
         return True
 
+    def _read_by(self, command: Command) -> Reads | None:
+        return read_by(command, confined=self.confinable)
+
+    def _is_held(self, command: Command) -> bool:
+        """Whether confinement keeps a command from files that must not be read.
+
+        It covers the files, but not what git has committed of them.
+        """
+        return self.confinable and command.program != "git"
+
     def _edits(self, command: Command, where: Folders) -> bool:
         """Whether a command only makes, moves or removes files that may be edited."""
         letters = _EDITORS.get(command.program)
@@ -269,8 +381,11 @@ class Commands(msgspec.Struct, frozen=True):
             return False
         targets = [word for word in command.words[1:] if word not in options]
         if command.program in _TAKES_TWO and len(targets) > 1:
-            name = targets[0].text.rstrip("/").rsplit("/", 1)[-1]
-            targets.append(Word(f"{targets[-1].text}/{name}", tilde=targets[-1].tilde))
+            # Where the last one is a folder, each of the others gets a name in it.
+            into = targets[-1]
+            for source in targets[:-1]:
+                name = source.text.rstrip("/").rsplit("/", 1)[-1]
+                targets.append(Word(f"{into.text}/{name}", tilde=into.tilde))
         return bool(targets) and all(self._may_edit(word, command, where) for word in targets)
 
     def _may_edit(self, word: Word, command: Command, where: Folders) -> bool:
@@ -293,6 +408,16 @@ _SAYS: Final[Mapping[Kind, str]] = {"deny": "forbids it", "ask": "asks", "allow"
 def _is_known(command: Command) -> bool:
     """Whether a program runs only what is its own: its code, its subcommands."""
     return base_name(command.program) in RUNNERS
+
+
+def _files_of(command: Command) -> Iterator[Redirection]:
+    """Yield the redirections of a command to files that are none of the standard devices."""
+    return (each for each in command.redirections if each.target.text not in _DEVICES)
+
+
+def _is_plain(path: str, *, folders: bool) -> bool:
+    """Whether a path is missing, a regular file, or with `folders` a folder: none that can block."""
+    return os.path.isfile(path) or (folders and os.path.isdir(path)) or not os.path.lexists(path)
 
 
 def _spellings(command: Command) -> Iterator[str]:

@@ -53,10 +53,12 @@ class Guard:
         read_only_commands: Iterable[str] | None = None,
         *,
         home: str | None = None,
+        confinable: bool = True,
     ) -> None:
         """Take the rules, the mode, the project's folder and all working folders.
 
         `home` is what the tools and bash will take `~` for: that of their environment.
+        `confinable` says whether whoever runs commands can confine them.
 
         Raises:
             BadRequest: there is no such mode, or a folder is not absolute.
@@ -73,7 +75,10 @@ class Guard:
         if not all(map(os.path.isabs, (cwd, *self.folders))):
             raise BadRequest("working folders must be absolute")
         self._files = Files(rules, mode, self.folders)
-        self._commands = Commands(rules, mode, self.folders, self._files, self._home, self._only)
+        self.confinable = confinable
+        self._commands = Commands(
+            rules, mode, self.folders, self._files, self._home, self._only, confinable
+        )
 
     def judge(self, tool_name: str, given: dict[str, Any], *, cwd: str) -> Decision:
         """Say whether a tool may be called with what it is given, in a folder."""
@@ -102,7 +107,11 @@ class Guard:
 
     def with_mode(self, mode: Mode) -> "Guard":
         """Return the same guard in another mode."""
-        return Guard(self.rules, mode, self.cwd, self.folders, self._only, home=self._home)
+        return self._like(self.rules, mode)
+
+    def with_confinement(self, *, confinable: bool) -> "Guard":
+        """Return the same guard for commands that can, or cannot, be confined."""
+        return self._like(self.rules, self.mode, confinable=confinable)
 
     def with_rules(self, *allow: str) -> "Guard":
         """Return the same guard with more rules that allow."""
@@ -113,7 +122,18 @@ class Guard:
             self.rules.deny,
             (*self.rules.problems, *added.problems),
         )
-        return Guard(rules, self.mode, self.cwd, self.folders, self._only, home=self._home)
+        return self._like(rules, self.mode)
+
+    def _like(self, rules: Rules, mode: Mode, *, confinable: bool | None = None) -> "Guard":
+        return Guard(
+            rules,
+            mode,
+            self.cwd,
+            self.folders,
+            self._only,
+            home=self._home,
+            confinable=self.confinable if confinable is None else confinable,
+        )
 
     def is_named_by(self, rule: str, tool: str, given: dict[str, Any]) -> bool:
         """Whether a rule names a call, or something that it runs."""

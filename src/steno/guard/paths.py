@@ -27,6 +27,7 @@ __all__ = [
     "holds_protected",
     "inside_parts",
     "is_inside",
+    "protected_paths",
     "why_protected",
     "why_secret",
 ]
@@ -193,6 +194,12 @@ def why_secret(place: Place) -> str:
         if found or (names and names[-1] in SECRET_FILES):
             return f"{found or names[-1]} holds secrets"
     return ""
+
+
+def protected_paths(folder: str) -> tuple[str, ...]:
+    """Return the files and folders at the top of a folder that must not be changed without asking."""
+    names = sorted({*_FOLDERS, *SECRET_FOLDERS, *_FILES})
+    return tuple(os.path.join(folder, name) for name in names)
 
 
 def holds_protected(place: Place, folders: tuple[str, ...]) -> bool:

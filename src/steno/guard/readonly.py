@@ -1,6 +1,9 @@
 """Commands that only read: which of their options can neither write nor run anything.
 
 An option that is not listed is not known to be harmless, and long options count only in full.
+
+A command that runs confined may have words whose value is not known (`cat *.md`): the kernel decides
+what they can reach. What the tables decide then is only what is worth a try without asking.
 """
 
 import os
@@ -25,16 +28,80 @@ class Reads(msgspec.Struct, frozen=True):
     """Whether it reads what is in files it was not given by name."""
 
 
-def read_by(command: Command) -> Reads | None:
-    """Return what a command reads; None when it is not known only to read."""
-    if not command.words or command.inner or command.sealed:
+def read_by(command: Command, *, confined: bool = False) -> Reads | None:
+    """Return what a command reads; None when it is not known only to read.
+
+    `confined` says that it will run where it can do nothing but read.
+    """
+    if not command.words or command.words[0].splits or not command.words[0].literal:
+        return None
+    if command.sealed:
+        return None
+    if confined:
+        found = _read_confined(command)
+        if found is not None:
+            return found
+    if command.inner:
         return None
     name = command.program
     special = _SPECIAL.get(name)
     if special is not None:
-        return special(command.words)
+        return special(_known(command.words) if confined else command.words)
     plain = READ_ONLY.get(name)
-    return _plain(command.words[1:], plain) if plain is not None else None
+    if plain is None or (confined and name in _OF_OTHERS):
+        return None
+    return _plain(_known(command.words[1:]) if confined else command.words[1:], plain)
+
+
+def _known(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return the words whose value is known; the kernel decides what the others can reach."""
+    return tuple(word for word in words if word.literal and not word.splits)
+
+
+def _read_confined(command: Command) -> Reads | None:
+    """Return what a command reads that only reads because it is confined."""
+    name, words = command.program, _known(command.words)
+    texts = [word.text for word in words[1:]]
+    if name in _SCRIPTED:
+        if command.inner or any(_IN_PLACE.match(text) for text in texts):
+            return None
+        files = [word for word in words[1:] if not word.text.startswith("-")][1:]
+        return Reads(tuple(word for word in files if "=" not in word.text))
+    if name == "find":
+        if any(text in _FIND_CHANGES for text in texts):
+            return None
+        return _find(_without_exec(words))
+    if name == "xargs":
+        return Reads() if command.inner and not _XARGS_FILE.search(" ".join(texts)) else None
+    if len(texts) == 1 and texts[0] in _ABOUT and len(words) == len(command.words):
+        return Reads() if _BARE.fullmatch(name) else None
+    return None
+
+
+_SCRIPTED: Final = frozenset({"awk", "gawk", "mawk", "nawk", "sed", "gsed"})
+_IN_PLACE: Final = re.compile(r"-[a-zA-Z]*[iI]|--in-place|-f$|--file|--include|--load")
+_FIND_CHANGES: Final = frozenset(
+    {"-delete", "-fprint", "-fprint0", "-fls", "-fprintf", "-ok", "-okdir", "-files0-from"}
+)
+_XARGS_FILE: Final = re.compile(r"(?:^| )(?:-[a-zA-Z0-9]*a|--arg-file)")
+_ABOUT: Final = frozenset({"--version", "-V", "--help", "version"})
+_BARE: Final = re.compile(r"[A-Za-z0-9][\w.+-]*")
+# They tell of other processes, which a confined program does not see.
+_OF_OTHERS: Final = frozenset({"ps", "lsof"})
+
+
+def _without_exec(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return the words of `find` without the commands it runs, which are judged by themselves."""
+    found: list[Word] = []
+    inside = False
+    for at, word in enumerate(words):
+        if word.text in {"-exec", "-execdir"}:
+            inside = True
+        elif inside and (word.text == ";" or (word.text == "+" and words[at - 1].text == "{}")):
+            inside = False
+        elif not inside:
+            found.append(word)
+    return tuple(found)
 
 
 def _plain(words: tuple[Word, ...], plain: Plain) -> Reads | None:
@@ -145,8 +212,32 @@ def _git(words: tuple[Word, ...]) -> Reads | None:
     found = _plain(given, plain) if plain is not None else None
     if found is None:
         return None
-    shows = name in {"diff", "log", "show", "blame", "cat-file"}
-    return Reads((*paths, *found.paths), deep=shows)
+    return Reads((*paths, *found.paths), deep=_shows_content(name, given))
+
+
+def _shows_content(name: str, given: tuple[Word, ...]) -> bool:
+    """Whether a git command may print what is in files, also in ones that were committed once."""
+    options = [word.text for word in given if word.text.startswith("-") and word.text != "--"]
+    if name in {"log", "diff"}:
+        plain = all(_SUMMARY.fullmatch(option) for option in options)
+        return not plain or (name == "diff" and not any(map(_NAMES.fullmatch, options)))
+    if name == "status":
+        return any(re.match(r"-[a-z]*v|--v", option) for option in options)
+    return name not in _METADATA
+
+
+_METADATA: Final = frozenset(
+    {"branch", "describe", "ls-files", "ls-tree", "merge-base", "remote", "rev-list", "rev-parse"}
+    | {"shortlog", "tag"}
+)
+_NAMES: Final = re.compile(r"--(?:stat|shortstat|numstat|name-only|name-status)")
+_SUMMARY: Final = re.compile(
+    r"-[0-9]+|-n(?:[0-9]+)?|--(?:oneline|graph|all|decorate|no-decorate|stat|shortstat|numstat"
+    r"|name-only|name-status|abbrev-commit|reverse|merges|no-merges|first-parent|follow|no-color"
+    r"|tags|branches|remotes|cached|staged|exit-code|quiet"
+    r"|(?:format|pretty|since|until|after|before|author|max-count|skip|date)(?:=.*)?)",
+    re.DOTALL,
+)
 
 
 def _sed(words: tuple[Word, ...]) -> Reads | None:

@@ -1,13 +1,26 @@
 """The one protocol of all tools: what a tool says of itself, what it gets, what it gives back."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
 from steno.errors import StenoError
+from steno.guard.decision import Isolation
 
-__all__ = ["Answer", "Around", "Ask", "Outcome", "Spec", "Tool", "ToolFailure"]
+__all__ = [
+    "Answer",
+    "Around",
+    "Ask",
+    "CommandRunner",
+    "Execution",
+    "Outcome",
+    "Process",
+    "Spec",
+    "Streams",
+    "Tool",
+    "ToolFailure",
+]
 
 Answer: TypeAlias = dict[str, Any]
 Ask: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[Answer | None]]
@@ -26,6 +39,70 @@ class Outcome(msgspec.Struct, frozen=True):
     detail: Any = None
     """What the session keeps beside it (`toolUseResult`), in the shape Claude Code gives it."""
     is_error: bool = False
+    needs: str = ""
+    """What a confined command failed for lack of: the user may let it run unconfined."""
+
+
+class Execution(msgspec.Struct, frozen=True):
+    """How a command is run, as decided when its call was allowed."""
+
+    isolation: Isolation = ""
+    approved: bool = True
+    """Whether the user allowed this very command: git then uses its own settings."""
+
+
+class Process(Protocol):
+    """A process that was started: one of asyncio's, or a confined one."""
+
+    @property
+    def pid(self) -> int:
+        """Its number, which is also that of its session and group."""
+        ...
+
+    @property
+    def returncode(self) -> int | None:
+        """How it ended: its exit code, negative for a signal; None while it runs."""
+        ...
+
+    async def wait(self) -> int:
+        """Wait for its end."""
+        ...
+
+
+class Streams(msgspec.Struct, frozen=True):
+    """The descriptors that a program is given; its input is empty."""
+
+    stdout: int
+    stderr: int
+    more: tuple[int, ...] = ()
+    """Further ones, which it has under the same numbers."""
+
+
+class CommandRunner(Protocol):
+    """Gives commands their environment, and starts those that must be confined."""
+
+    async def environment(
+        self, command: str, cwd: str, execution: Execution, env: dict[str, str]
+    ) -> dict[str, str]:
+        """Return the environment that a command gets of all there is."""
+        ...
+
+    async def start(
+        self,
+        argv: Sequence[str],
+        *,
+        command: str,
+        cwd: str,
+        edits: bool,
+        env: dict[str, str],
+        streams: Streams,
+    ) -> Process:
+        """Start a confined program for a command; with `edits` it may write in the working folders.
+
+        Raises:
+            StenoError: it cannot be confined; it was not run.
+        """
+        ...
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +165,10 @@ class Around(msgspec.Struct, kw_only=True, eq=False):
     kept: dict[str, Any] = {}
     judged: dict[str, tuple[str, ...]] = {}
     """Where the files of a call really lay when it was allowed, by the call's id."""
+    executions: dict[str, Execution] = {}
+    """How the commands of calls are run, by the call's id."""
+    runner: CommandRunner | None = None
+    """Runs commands with less than everything; None only where nobody decides about calls."""
     folders: tuple[str, ...] = ()
     """The working folders, which a command does not lead the conversation out of; none for any."""
     shown_in: Callable[[str], Callable[[str], bool]] = lambda _folder: lambda _name: True

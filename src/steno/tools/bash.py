@@ -7,8 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from steno.guard.paths import Place, is_inside
-from steno.tools.base import Around, Outcome, Spec, ToolFailure
+from steno.tools.base import Around, Execution, Outcome, Spec, ToolFailure
 from steno.tools.inputs import taken
+from steno.tools.missing_access import missing_access
 from steno.tools.output import LIMIT, Capture, harmless, persisted, save
 from steno.tools.processes import Shell, exit_code, start
 from steno.tools.shells import Task, of
@@ -20,6 +21,10 @@ MOST: Final = 600_000
 _SECOND: Final = 1000
 _USUAL_WAIT: Final = 30_000
 _NOTHING: Final = "(no output)"
+_CONFINED: Final = (
+    "[This command ran without approval, so it was confined: no writes, no network, no files outside "
+    "the working folders.{needs}]"
+)
 
 
 class _Command(msgspec.Struct, frozen=True):
@@ -137,12 +142,13 @@ class Bash:
             return await _in_background(asked, around, call)
         run = _Run(around, call)
         try:
-            return await self._foreground(run, asked, around)
+            return await self._foreground(run, asked, around, call)
         finally:
             run.close()
 
-    async def _foreground(self, run: _Run, asked: _Command, around: Around) -> Outcome:
-        shell = await start(asked.command, around, run.take, outside=asked.outside)
+    async def _foreground(self, run: _Run, asked: _Command, around: Around, call: str) -> Outcome:
+        execution = around.executions.get(call, Execution())
+        shell = await start(asked.command, around, run.take, execution, outside=asked.outside)
         seconds = min(asked.timeout, MOST) / _SECOND
         try:
             code = await asyncio.wait_for(shell.wait(), seconds)
@@ -160,7 +166,17 @@ class Bash:
             run.take("stderr", f"Shell cwd was reset to {harmless(around.cwd)}\n".encode())
             run.finish()
         first = f"Exit code {exit_code(code)}" if code else ""
-        return await run.outcome(first, interrupted=False)
+        outcome = await run.outcome(first, interrupted=False)
+        if code and execution.isolation in {"read", "edit"}:
+            return _explained(outcome, missing_access(run.err.text))
+        return outcome
+
+
+def _explained(outcome: Outcome, needs: str) -> Outcome:
+    """Tell the model that a failed command was confined, and what it seems to lack."""
+    note = _CONFINED.format(needs=f" It seems to need {needs}." if needs else "")
+    content = f"{outcome.content}\n{note}"
+    return Outcome(content, f"Error: {content}", is_error=True, needs=needs)
 
 
 def _move(around: Around, shell: Shell) -> bool:

@@ -17,7 +17,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol, TypeAlias
 
-from steno.tools.base import Around, ToolFailure
+from steno.errors import StenoError
+from steno.tools.base import Around, Execution, Process, Streams, ToolFailure
 from steno.tools.output import new_id
 
 __all__ = ["GRACE", "MARK", "Shell", "Take", "Wrap", "exit_code", "kin", "start"]
@@ -124,30 +125,43 @@ class Shell:
             _Pipe(partial(take, "stderr"), self._closed),
         )
         self._where = _Pipe(self._told, lambda: None)
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Process | None = None
         self._exit: asyncio.Task[int] | None = None
 
-    async def launch(self, command: str, around: Around, *, outside: bool = False) -> None:
-        """Start it, confined unless it is to run `outside`; raises `ToolFailure` if that fails."""
+    async def launch(
+        self, command: str, around: Around, execution: Execution, *, outside: bool = False
+    ) -> None:
+        """Start it, confined as its execution says; raises `ToolFailure` if that fails.
+
+        `outside` asks for a start outside the sandbox that the settings ask for.
+        """
         import fcntl
 
         descriptor = fcntl.fcntl(self._where.write, fcntl.F_DUPFD_CLOEXEC, _CWD_DESCRIPTOR)
         out, err = self._pipes
         marks = ",".join(filter(None, (around.env.get(MARK), self.mark)))
         try:
-            process = await asyncio.create_subprocess_exec(
-                *_argv(command, descriptor, around, outside=outside),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=out.write,
-                stderr=err.write,
-                cwd=around.cwd,
-                env={**around.env, MARK: marks},
-                start_new_session=True,
-                pass_fds=(descriptor,),
-            )
+            env = {**around.env, MARK: marks}
+            if around.runner is not None:
+                env = await around.runner.environment(command, around.cwd, execution, env)
+                env[MARK] = marks
+            if execution.isolation in {"read", "edit"}:
+                streams = Streams(out.write, err.write, (descriptor,))
+                process = await _confined(command, streams, around, execution, env)
+            else:
+                process = await asyncio.create_subprocess_exec(
+                    *_argv(command, descriptor, around, outside=outside),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=out.write,
+                    stderr=err.write,
+                    cwd=around.cwd,
+                    env=env,
+                    start_new_session=True,
+                    pass_fds=(descriptor,),
+                )
         except BaseException as error:
             self.let_go()
-            if not isinstance(error, OSError | ValueError):
+            if not isinstance(error, OSError | ValueError | StenoError):
                 raise
             said = getattr(error, "strerror", None) or str(error)
             raise ToolFailure(f"The command could not be started: {said.lower()}") from error
@@ -261,7 +275,34 @@ def exit_code(code: int) -> int:
     return code if code >= 0 else 128 - code
 
 
+async def _confined(
+    command: str,
+    streams: Streams,
+    around: Around,
+    execution: Execution,
+    env: dict[str, str],
+) -> Process:
+    if around.runner is None:
+        raise ToolFailure("The command was not run: nothing here can confine it.")
+    return await around.runner.start(
+        _bash_argv(command, streams.more[0], around),
+        command=command,
+        cwd=around.cwd,
+        edits=execution.isolation == "edit",
+        env=env,
+        streams=streams,
+    )
+
+
 def _argv(command: str, descriptor: int, around: Around, *, outside: bool) -> list[str]:
+    argv = _bash_argv(command, descriptor, around)
+    wrap: Wrap | None = around.kept.get("wrap")
+    if wrap is None:
+        return argv
+    return list(wrap(argv, command=command, cwd=around.cwd, outside=outside))
+
+
+def _bash_argv(command: str, descriptor: int, around: Around) -> list[str]:
     bash = "/bin/bash"
     if not os.path.exists(bash):
         import shutil
@@ -270,14 +311,12 @@ def _argv(command: str, descriptor: int, around: Around, *, outside: bool) -> li
     if bash is None:
         raise ToolFailure("There is no bash on this machine, so no command can be run.")
     parts = (_HERE.format(fd=descriptor), _MOVES, _TRAP, f"eval {shlex.quote(command)}")
-    argv = [bash, "-c", "; ".join(parts), bash]
-    wrap: Wrap | None = around.kept.get("wrap")
-    if wrap is None:
-        return argv
-    return list(wrap(argv, command=command, cwd=around.cwd, outside=outside))
+    return [bash, "-c", "; ".join(parts), bash]
 
 
-async def start(command: str, around: Around, take: Take, *, outside: bool = False) -> Shell:
+async def start(
+    command: str, around: Around, take: Take, execution: Execution, *, outside: bool = False
+) -> Shell:
     """Start a command in a conversation's directory.
 
     Raises:
@@ -290,7 +329,7 @@ async def start(command: str, around: Around, take: Take, *, outside: bool = Fal
             f"The next command starts in {around.project}."
         )
     shell = Shell(take, new_id("c"))
-    await shell.launch(command, around, outside=outside)
+    await shell.launch(command, around, execution, outside=outside)
     return shell
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from steno.errors import StenoError
-from steno.tools.base import Around, ToolFailure
+from steno.tools.base import Around, Execution, ToolFailure
 from steno.tools.output import Log, folder_for_results, harmless, new_id
 from steno.tools.processes import Shell, exit_code, start
 from steno.tools.words import worded
@@ -65,14 +65,14 @@ class BackgroundShell:
         self._over = asyncio.Event()
         self._watch: asyncio.Task[None] | None = None
 
-    async def launch(self, around: Around, *, outside: bool = False) -> None:
-        """Start it, confined unless it is to run `outside`."""
+    async def launch(self, around: Around, execution: Execution, *, outside: bool = False) -> None:
+        """Start it, confined as its execution says."""
 
         def take(_stream: str, data: bytes) -> None:
             self.log.take(data)
 
         try:
-            self._shell = await start(self.command, around, take, outside=outside)
+            self._shell = await start(self.command, around, take, execution, outside=outside)
         except StenoError:
             self.log.close()
             raise
@@ -150,7 +150,7 @@ class Shells:
     async def background(
         self, command: str, description: str, around: Around, call: str, *, outside: bool = False
     ) -> BackgroundShell:
-        """Start a command that runs while the conversation goes on.
+        """Start a command that runs while the conversation goes on, as its call was allowed.
 
         Raises:
             ToolFailure: it cannot be started.
@@ -161,7 +161,8 @@ class Shells:
         except OSError as error:
             raise ToolFailure(f"There is no place for the output: {worded(error)}") from error
         shell = BackgroundShell(call, command, description, log)
-        await shell.launch(around, outside=outside)
+        execution = around.executions.get(call, Execution())
+        await shell.launch(around, execution, outside=outside)
         self.tasks[shell.id] = shell
         return shell
 

@@ -59,6 +59,7 @@ async def _status(talk: "Talk", arguments: str) -> None:
         ("model", agent.course.model),
         ("mode", f"{state.mode}: {MODES.get(state.mode, '')}"),
         ("sandbox", "on" if started.confined is not None else "off"),
+        ("confinement", started.runner.support.summary),
         ("context", f"{words.tokens(state.context)} of {words.tokens(state.window)} tokens"),
         ("spent", f"${state.cost / _MICRO:.4f}"),
         ("memory", ", ".join(part.path for part in started.memory.parts) or "none"),

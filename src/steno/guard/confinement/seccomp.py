@@ -189,9 +189,7 @@ _METADATA: Final = (
     " file_setattr inotify_add_watch inotify_init inotify_init1"
 )
 _ATTRIBUTE_READS: Final = "getxattr lgetxattr listxattr llistxattr getxattrat listxattrat"
-_SIGNALS: Final = (
-    "tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal pidfd_open"
-)
+_SIGNALS: Final = "tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal pidfd_open"
 # Calls whose first argument is a process; 0 is the caller.
 _OTHER_PROCESS: Final = (
     "prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr"

@@ -221,7 +221,10 @@ def end_children(spare: set[int]) -> None:
     pairs: list[tuple[int, int]] = []
     for name in os.listdir("/proc"):
         if name.isdigit():
-            with suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as file:
+            with (
+                suppress(OSError, ValueError, IndexError),
+                open(f"/proc/{name}/stat", "rb") as file,
+            ):
                 pairs.append((int(name), int(file.read().rpartition(b")")[2].split()[1])))
     doomed: set[int] = set()
     above = {os.getpid()}

@@ -242,7 +242,9 @@ def _protected(trees: Trees, path: str) -> str | None:
     real = trees.resolve(path)
     for link in set(trees.links) - before:
         if inside_any(link, trees.writable):
-            message = f"{path!r} cannot be protected: {link!r} is a symbolic link in a writable folder"
+            message = (
+                f"{path!r} cannot be protected: {link!r} is a symbolic link in a writable folder"
+            )
             raise CannotConfine(message)
         # The link itself is not needed in a private root unless it leads to a tree.
         if real is None:

@@ -1,0 +1,250 @@
+"""Commands that nobody approved run confined, through the whole agent; those that are run as before."""
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.agent.whole import KEY, Whole
+
+from steno.agent.calls import Permission
+from steno.agent.start import Started
+from steno.guard.confinement.probe import probe_confinement
+from steno.guard.decision import Decision
+from steno.model.server.minds import tool
+from steno.model.server.script import Script
+from steno.model.wire import Block
+
+needs_confinement = pytest.mark.skipif(
+    not probe_confinement({}).usable, reason="this kernel cannot confine commands"
+)
+
+
+def _runs(*commands: str, **given: Any) -> Script:
+    script = Script()
+    script.on("go", tool("Bash", command=commands[0], **given))
+    for command in commands[1:]:
+        script.then(tool("Bash", command=command, **given))
+    return script.then("Done.")
+
+
+def _whole(folder: Path, *commands: str, **options: Any) -> Whole:
+    (folder / "home").mkdir(exist_ok=True)
+    return Whole(folder, _runs(*commands), **options)
+
+
+def _git(folder: Path, *words: str) -> None:
+    name = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    subprocess.run(["git", *name, *words], cwd=folder, check=True, capture_output=True)
+
+
+def _said(whole: Whole) -> list[str]:
+    return [str(each.content) for each in whole.results]
+
+
+@needs_confinement
+def test_ordinary_reading_works_confined(tmp_path: Path) -> None:
+    whole = _whole(
+        tmp_path,
+        "git status --short && git log --oneline",
+        "cat src/*.txt | sort | uniq -c",
+        "cd src && pwd && ls -l && whoami",
+        "find . -name '*.txt' -exec grep -l one {} +",
+        'for f in *.txt; do wc -l "$f"; done',
+        "git diff",
+        "cat <(echo inner)",
+    )
+    src = whole.project / "src"
+    src.mkdir()
+    (src / "a.txt").write_text("one\n", encoding="utf-8")
+    _git(whole.project, "init", "-q")
+    _git(whole.project, "add", ".")
+    _git(whole.project, "commit", "-q", "-m", "first")
+    (src / "a.txt").write_text("one\ntwo\n", encoding="utf-8")
+    whole.say("go")
+    said = _said(whole)
+    assert [each.is_error for each in whole.results] == [False] * 7, said
+    assert "M src/a.txt" in said[0]
+    assert "first" in said[0]
+    assert said[1].split() == ["1", "one", "1", "two"]
+    assert said[2].splitlines()[0] == str(src)
+    # Where a command went, the next one begins.
+    assert said[3] == "./a.txt"
+    assert said[4].split() == ["2", "a.txt"]
+    assert "+two" in said[5]
+    assert said[6] == "inner"
+    assert whole.refused == []
+    whole.check()
+
+
+@needs_confinement
+def test_a_repository_that_names_programs_runs_none(tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    whole = _whole(
+        tmp_path, "git status", "git -C t/fx status", "git diff", "cd t/fx && git status"
+    )
+    _git(whole.project, "init", "-q")
+    (whole.project / "a.txt").write_text("one\n", encoding="utf-8")
+    _git(whole.project, "add", ".")
+    _git(whole.project, "commit", "-q", "-m", "first")
+    bare = whole.project / "t" / "fx"
+    bare.mkdir(parents=True)
+    _git(bare, "init", "-q", "--bare")
+    for folder in (whole.project, bare):
+        _git(folder, "config", "core.fsmonitor", f"touch {marks}/ran; touch ran; false")
+    _git(bare, "config", "core.bare", "false")
+    _git(bare, "config", "core.worktree", str(bare))
+    before = set(whole.project.rglob("*"))
+    whole.say("go")
+    assert list(marks.iterdir()) == []
+    assert set(whole.project.rglob("*")) == before
+
+
+@needs_confinement
+def test_what_is_denied_or_outside_is_not_read(tmp_path: Path) -> None:
+    whole = _whole(
+        tmp_path,
+        "grep -r 'canary\\|plain' .",
+        "find . -type f -exec cat {} +",
+        "cat *",
+        "cat .e??",
+        "x=$(echo .e)nv; cat $x",
+        "cat /proc/[0-9]*/environ",
+        "env",
+        "cat ../home/*",
+        "cat link/secret",
+    )
+    (whole.project / ".env").write_text("canary in env", encoding="utf-8")
+    (whole.project / "same").hardlink_to(whole.project / ".env")
+    (whole.project / "plain.txt").write_text("plain words", encoding="utf-8")
+    (tmp_path / "home" / "secret").write_text("canary at home", encoding="utf-8")
+    (whole.project / "link").symlink_to(tmp_path / "home")
+    whole.settings(permissions={"deny": ["Read(.env)"]})
+    whole.say("go")
+    said = "\n".join(_said(whole))
+    assert "canary in env" not in said
+    assert "canary at home" not in said
+    assert KEY not in said
+    assert "plain words" in said
+
+
+class _Asked:
+    """Answers permission questions, and keeps what was asked."""
+
+    def __init__(self, *, granted: bool) -> None:
+        self.granted = granted
+        self.reasons: list[str] = []
+
+    async def __call__(self, _call: Block, decision: Decision) -> Permission:
+        self.reasons.append(decision.reason)
+        return Permission(granted=self.granted, words="" if self.granted else "not now")
+
+
+def _with(whole: Whole, asked: _Asked) -> None:
+    async def talk(started: Started) -> None:
+        started.agent.caller.consent = asked
+        await started.agent.turn("go")
+
+    whole.play(talk)
+
+
+@needs_confinement
+@pytest.mark.parametrize("granted", [True, False])
+def test_a_command_that_fails_for_being_confined_is_asked_about_once(
+    tmp_path: Path, *, granted: bool
+) -> None:
+    tool_folder = tmp_path / "bin"
+    tool_folder.mkdir()
+    program = tool_folder / "node"
+    program.write_text("#!/bin/sh\ntouch made || exit 1\necho v1\n", encoding="utf-8")
+    program.chmod(0o755)
+    whole = _whole(tmp_path, "node --version", env={"PATH": f"{tool_folder}:{os.environ['PATH']}"})
+    asked = _Asked(granted=granted)
+    _with(whole, asked)
+    assert len(asked.reasons) == 1
+    assert "needs to write files" in asked.reasons[0]
+    assert (whole.project / "made").exists() is granted
+    (result,) = whole.results
+    assert result.is_error is not granted
+    assert ("v1" in str(result.content)) is granted
+    if not granted:
+        assert "confined" in str(result.content)
+        assert whole.refused != []
+    whole.check()
+
+
+@needs_confinement
+def test_where_nobody_can_be_asked_it_is_denied_with_the_reason(tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "node"
+    program.write_text("#!/bin/sh\ntouch made || exit 1\n", encoding="utf-8")
+    program.chmod(0o755)
+    env = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    for mode in ("default", "plan", "dontAsk"):
+        (tmp_path / mode).mkdir()
+        whole = _whole(tmp_path / mode, "node --version", env=env, mode=mode)
+        whole.say("go")
+        assert whole.results[0].is_error
+        assert "needs to write files" in whole.refused[0] or "write files" in _said(whole)[0]
+        assert not (whole.project / "made").exists()
+
+
+@needs_confinement
+def test_accepted_edits_are_confined_to_the_working_folder(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    whole = _whole(
+        tmp_path,
+        "mkdir -p build && touch build/x && cp a.txt build/a.txt && echo more > build/b.txt",
+        "cp a.txt evil.txt sub",
+        "mv b.txt sub/evil.txt",
+        mode="acceptEdits",
+    )
+    for name in ("a.txt", "b.txt", "evil.txt"):
+        (whole.project / name).write_text("x", encoding="utf-8")
+    (whole.project / "sub").mkdir()
+    (whole.project / "sub" / "evil.txt").symlink_to(outside / "written")
+    whole.say("go")
+    assert not whole.results[0].is_error, _said(whole)
+    assert sorted(path.name for path in (whole.project / "build").iterdir()) == [
+        "a.txt",
+        "b.txt",
+        "x",
+    ]
+    assert list(outside.iterdir()) == []
+
+
+def test_approved_commands_get_no_secrets_but_the_rest(tmp_path: Path) -> None:
+    whole = _whole(
+        tmp_path,
+        "env",
+        env={"GH_TOKEN": "gho_canary", "PLAIN": "plain words", "DB": "pg://ada:canary@h/d"},
+        allowed=("Bash(env)",),
+    )
+    whole.say("go")
+    said = _said(whole)[0]
+    assert "plain words" in said
+    assert "canary" not in said
+
+
+def test_without_confinement_reading_asks_but_for_fixed_commands(tmp_path: Path) -> None:
+    whole = _whole(tmp_path, "cat a.txt", "git status", "cat *", env={"STENO_CONFINEMENT": "off"})
+    (whole.project / "a.txt").write_text("plain words", encoding="utf-8")
+    whole.say("go")
+    assert [each.is_error for each in whole.results] == [False, True, True]
+    assert _said(whole)[0] == "plain words"
+    assert any("confine" in words for words in whole.notices)
+
+
+@needs_confinement
+def test_nothing_confined_outlives_its_command(tmp_path: Path) -> None:
+    whole = _whole(tmp_path, "sleep 1000 & echo started", "nohup sleep 1001 & echo also")
+    whole.say("go")
+    assert [each.split()[0] for each in _said(whole)] == ["started", "also"]
+    left = subprocess.run(
+        ["pgrep", "-f", "sleep 100[01]"], capture_output=True, text=True, check=False
+    )
+    assert left.stdout == ""

@@ -1,0 +1,195 @@
+"""The environment of programs: no secrets, and git that runs no program of a repository's."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from steno.guard.program_environment import (
+    approved_environment,
+    confined_environment,
+    git_settings,
+    program_folders,
+)
+
+_PROGRAMS = [
+    ("core.fsmonitor", "{}"),
+    ("core.pager", "{}"),
+    ("core.sshCommand", "{}"),
+    ("diff.external", "{}"),
+    ("diff.driver.textconv", "{}"),
+    ("diff.driver.command", "{}"),
+    ("filter.driver.clean", "{}"),
+    ("filter.driver.process", "{}"),
+    ("alias.st", "!{}"),
+    ("pager.log", "{}"),
+    ("pager.diff", "{}"),
+    ("credential.helper", "!{}"),
+    ("gpg.program", "{}"),
+    ("log.showSignature", "true"),
+]
+_COMMANDS = (
+    "status",
+    "diff HEAD",
+    "log -p",
+    "show",
+    "st",
+    "diff --stat HEAD",
+    "blame a.txt",
+    "log",
+)
+
+
+def _git(folder: Path, *words: str, env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        ["git", *words], cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    _git(folder, "init", "-q")
+    for name, value in (("user.name", "Ada"), ("user.email", "ada@example.org")):
+        _git(folder, "config", name, value)
+    (folder / ".gitattributes").write_text("*.txt diff=driver filter=driver\n", encoding="utf-8")
+    (folder / "a.txt").write_text("one\n", encoding="utf-8")
+    _git(folder, "add", ".")
+    _git(folder, "commit", "-q", "-m", "first")
+    (folder / "a.txt").write_text("two\n", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(("name", "value"), _PROGRAMS)
+@pytest.mark.parametrize("alone", [True, False])
+def test_no_program_of_a_repository_runs(
+    repository: Path, tmp_path: Path, name: str, value: str, *, alone: bool
+) -> None:
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\nexit 0\n", encoding="utf-8")
+    program.chmod(0o755)
+    _git(repository, "config", name, value.format(program))
+    env = {**confined_environment(os.environ), **git_settings([str(repository)], alone=alone)}
+    for command in _COMMANDS:
+        _git(repository, *command.split(), env=env)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_programs_would_run_otherwise(repository: Path, tmp_path: Path) -> None:
+    _git(repository, "config", "core.fsmonitor", f"touch {tmp_path}/ran; false")
+    _git(repository, "status")
+    assert (tmp_path / "ran").exists()
+
+
+def test_git_still_says_what_changed(repository: Path) -> None:
+    for name, value in (("diff.external", "evil"), ("diff.driver.textconv", "evil")):
+        _git(repository, "config", name, value)
+    _git(repository, "config", "filter.driver.required", "true")
+    _git(repository, "config", "filter.driver.clean", "evil")
+    env = {**confined_environment(os.environ), **git_settings([str(repository)], alone=True)}
+    assert "-one\n+two\n" in _git(repository, "diff", env=env)
+    assert _git(repository, "status", "-s", env=env).split() == ["M", "a.txt"]
+    assert "first" in _git(repository, "log", "--oneline", env=env)
+
+
+def test_hooks_do_not_run(repository: Path, tmp_path: Path) -> None:
+    hook = repository / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n", encoding="utf-8")
+    hook.chmod(0o755)
+    env = {**approved_environment(os.environ), **git_settings([str(repository)])}
+    _git(repository, "commit", "-qam", "second", env=env)
+    assert "second" in _git(repository, "log", "-1", "--oneline")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_settings_of_the_user_stay_for_what_a_rule_allows(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text("[alias]\n\tmine = log --oneline\n", encoding="utf-8")
+    monkeypatch.setenv("HOME", str(home))
+    env = {**approved_environment(os.environ), **git_settings([str(repository)])}
+    assert "first" in _git(repository, "mine", env=env)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("ANTHROPIC_API_KEY", "GH_TOKEN", "AWS_SECRET_ACCESS_KEY", "NPM_TOKEN", "DB_PASSWORD"),
+        *(
+            "PGPASSWORD",
+            "MY_SECRET",
+            "SENTRY_DSN",
+            "X_API_KEY",
+            "OPENAI_KEY",
+            "SLACK_WEBHOOK_TOKEN",
+        ),
+        *(
+            "AWS_SESSION_TOKEN",
+            "DJANGO_SECRET_KEY",
+            "COOKIE",
+            "HTTP_AUTH",
+            "github_pat",
+            "API_CREDENTIALS",
+        ),
+    ],
+)
+def test_approved_programs_get_no_secrets(name: str) -> None:
+    assert approved_environment({name: "s3cr3t-v4lue", "LANG": "C"}) == {"LANG": "C"}
+    assert name not in confined_environment({name: "s3cr3t-v4lue"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("SSH_AUTH_SOCK", "/run/x"), ("PWD", "/a"), ("EDITOR", "vi"), ("VIRTUAL_ENV", "/v")),
+        *(("GOOGLE_APPLICATION_CREDENTIALS", "/k.json"), ("MAX_TOKENS", "4096"), ("KEYMAP", "de")),
+        *(("DATABASE_URL", "postgres://localhost/db"), ("USE_AUTH", "true"), ("MONKEY", "x")),
+    ],
+)
+def test_approved_programs_get_the_rest(name: str, value: str) -> None:
+    assert approved_environment({name: value}) == {name: value}
+
+
+def test_what_the_user_passes_on_purpose_is_passed() -> None:
+    env = {
+        "GH_TOKEN": "a",
+        "NPM_TOKEN": "b",
+        "X_TOKEN": "c",
+        "STENO_PASS_ENV": "GH_TOKEN, NPM_TOKEN",
+    }
+    assert set(approved_environment(env)) == {"GH_TOKEN", "NPM_TOKEN"}
+    assert set(approved_environment({"X_TOKEN": "c"}, ["X_TOKEN"])) == {"X_TOKEN"}
+
+
+def test_confined_programs_get_a_short_list(tmp_path: Path) -> None:
+    inside = tmp_path / "node_modules" / ".bin"
+    inside.mkdir(parents=True)
+    env = {
+        "PATH": f"{inside}:.:relative:/usr/bin::/bin",
+        "HOME": "/h",
+        "LANG": "C",
+        "SSH_AUTH_SOCK": "/s",
+        "BASH_ENV": "/x",
+        "LD_PRELOAD": "/l",
+        "BASH_FUNC_ls%%": "() { x; }",
+        "GIT_DIR": "/g",
+        "PROMPT_COMMAND": "x",
+        "DISPLAY": ":0",
+        "http_proxy": "p",
+    }
+    found = confined_environment(env, scratch="/scratch", folders=(str(tmp_path),))
+    assert found == {
+        "HOME": "/h",
+        "LANG": "C",
+        "PATH": "/usr/bin:/bin",
+        "TMPDIR": "/scratch",
+        "XDG_CONFIG_HOME": "/scratch",
+        "XDG_CACHE_HOME": "/scratch",
+    }
+    assert program_folders({"PATH": "relative"}) == ["/usr/bin", "/bin"]
