@@ -96,6 +96,11 @@ READ_ONLY: Final[Mapping[str, Plain]] = {
     "sha256sum": _SUM,
     "sha512sum": _SUM,
     "cksum": Plain(),
+    "xxd": Plain("abeipuE", "closg"),
+    "zcat": Plain("f"),
+    "bzcat": Plain(),
+    "xzcat": Plain(),
+    "zgrep": Plain("EFGPivwxclnHho", "eABCm", operands="pattern"),
     "od": Plain("abcdfhiloxv", "ANjtS"),
     "hexdump": Plain("bcCdovx", "ns"),
     "strings": Plain("af", "nte"),
@@ -219,5 +224,22 @@ GIT: Final[Mapping[str, Plain]] = {
     "remote": Plain("v", long="--verbose", most=0),
     "tag": Plain("ln", long="--list --sort --contains --points-at --format", most=0),
     "name-rev": Plain(long="--name-only --tags"),
+    "grep": Plain(
+        "nilLwcEFPGhHvaIoqz",
+        "eABCm",
+        "--line-number --ignore-case --files-with-matches --name-only --word-regexp --count"
+        " --extended-regexp --fixed-strings --perl-regexp --heading --break --cached --untracked"
+        " --no-index --max-depth --and --or --not --column --only-matching",
+        operands="pattern",
+        numbers=True,
+    ),
+    "check-ignore": Plain("vnz", long="--verbose --non-matching --no-index"),
+    "for-each-ref": Plain(
+        long="--sort --format --count --merged --no-merged --contains --points-at"
+    ),
+    "diff-tree": _DIFF,
+    "whatchanged": _DIFF,
+    "count-objects": Plain("vH", long="--verbose --human-readable", operands="none"),
+    "reflog": Plain("", "n", _LOG, numbers=True),
     "version": Plain(operands="none"),
 }

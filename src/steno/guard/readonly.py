@@ -73,9 +73,25 @@ def _read_confined(command: Command) -> Reads | None:
         return _find(_without_exec(words))
     if name == "xargs":
         return Reads() if command.inner and not _XARGS_FILE.search(" ".join(texts)) else None
-    if len(texts) == 1 and texts[0] in _ABOUT and len(words) == len(command.words):
-        return Reads() if _BARE.fullmatch(name) else None
+    if len(texts) == 1 and len(words) == len(command.words) and _BARE.fullmatch(name):
+        short = texts[0] == "-v" and name in _VERSION_IS_V
+        return Reads() if short or texts[0] in _ABOUT else None
+    if name in _LISTS and texts and _LISTS[name].fullmatch(texts[0]):
+        files = [word for word in words[2:] if not word.text.startswith("-")]
+        plain = len(files) == len(words[2:]) and not command.inner
+        return Reads(tuple(files)) if plain else None
     return None
+
+
+# Programs that list what is in an archive, and the options with which they do nothing else.
+_LISTS: Final[Mapping[str, re.Pattern[str]]] = {
+    "tar": re.compile(r"-?t[vzjJ]*f?|-?[zjJv]*tf|--list"),
+    "unzip": re.compile(r"-[lZ]1?"),
+    "zipinfo": re.compile(r"-1"),
+}
+_VERSION_IS_V: Final = frozenset(
+    {"node", "npm", "pnpm", "yarn", "bun", "ruby", "php", "tsc", "perl", "rg", "mvn", "gradle"}
+)
 
 
 _SCRIPTED: Final = frozenset({"awk", "gawk", "mawk", "nawk", "sed", "gsed"})
@@ -202,17 +218,28 @@ def _git(words: tuple[Word, ...]) -> Reads | None:
     if not rest[0].literal or rest[0].splits:
         return None
     name, given = rest[0].text, tuple(rest[1:])
-    if (name, *(word.text for word in given)) in {
-        ("stash", "list"),
-        ("worktree", "list"),
-        ("reflog",),
-    }:
+    if _is_listing(name, tuple(word.text for word in given)):
         return Reads(tuple(paths))
+    if name == "reflog" and given and not given[0].text.startswith("-"):
+        return None
+    given = tuple(word for word in given if name != "status" or word.text not in _UNTRACKED)
     plain = GIT.get(name)
     found = _plain(given, plain) if plain is not None else None
     if found is None:
         return None
     return Reads((*paths, *found.paths), deep=_shows_content(name, given))
+
+
+def _is_listing(name: str, texts: tuple[str, ...]) -> bool:
+    """Whether a git command lists things, by words that mean something else in other places."""
+    if name == "tag" and texts[:1] in {("-l",), ("--list",)}:
+        # What follows are patterns; without the option a word would be the name of a new tag.
+        return all(_PLAIN_PATTERN.fullmatch(text) for text in texts[1:])
+    return (name, *texts) in {("stash", "list"), ("worktree", "list")}
+
+
+_PLAIN_PATTERN: Final = re.compile(r"[\w*?.][\w*?./-]*")
+_UNTRACKED: Final = frozenset({"-uall", "-uno", "-unormal"})
 
 
 def _shows_content(name: str, given: tuple[Word, ...]) -> bool:
@@ -228,7 +255,7 @@ def _shows_content(name: str, given: tuple[Word, ...]) -> bool:
 
 _METADATA: Final = frozenset(
     {"branch", "describe", "ls-files", "ls-tree", "merge-base", "remote", "rev-list", "rev-parse"}
-    | {"shortlog", "tag"}
+    | {"shortlog", "tag", "check-ignore", "for-each-ref", "count-objects", "name-rev", "version"}
 )
 _NAMES: Final = re.compile(r"--(?:stat|shortstat|numstat|name-only|name-status)")
 _SUMMARY: Final = re.compile(
