@@ -29,6 +29,47 @@ def test_what_only_reads_runs_confined(here: Judging, command: str, mode: Mode) 
 
 
 @pytest.mark.parametrize(
+    "command",
+    [
+        *("git tag -l 'v*'", "git reflog -5", "git grep -n x", "git status -uall", "tar tzf x.tgz"),
+        *("unzip -l x.zip", "zcat x.gz | head", "npm -v", "git for-each-ref refs/heads"),
+    ],
+)
+def test_lists_are_read_confined(here: Judging, command: str) -> None:
+    assert here.bash(command, here.guard()).isolation == "read"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "git tag v1",
+            "git tag -l -d v1",
+            "git tag -d v1",
+            "git reflog expire --all",
+            "git grep -Ox y",
+        ),
+        *(
+            "tar xf x.tar",
+            "tar tf x --to-command=y",
+            "tar tIf y x",
+            "unzip x.zip",
+            "unzip -l x -d y",
+        ),
+        *(
+            "git stash list -p x",
+            "git worktree list x",
+            "./node -v",
+            "node -v x",
+            "make --version x",
+        ),
+    ],
+)
+def test_what_only_looks_like_a_list_asks(here: Judging, command: str) -> None:
+    assert here.bash(command, here.guard()).verdict == "ask"
+
+
+@pytest.mark.parametrize(
     "command", ["mkdir build", "touch a b", "echo x > out.txt", "cp src/a.py b.py && cat b.py"]
 )
 def test_accepted_edits_run_confined_to_the_working_folders(here: Judging, command: str) -> None:
