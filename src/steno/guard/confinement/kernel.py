@@ -128,9 +128,7 @@ def unshare(flags: int) -> None:
 def mount(source: str | None, target: str, kind: str | None, flags: int, data: str = "") -> None:
     """Call mount."""
     names = [None if name is None else os.fsencode(name) for name in (source, target, kind)]
-    _require(
-        _libc.mount(*names, ctypes.c_ulong(flags), data.encode() or None), f"mount {target!r}"
-    )
+    _require(_libc.mount(*names, ctypes.c_ulong(flags), data.encode() or None), f"mount {target!r}")
 
 
 def pivot_root_here() -> None:

@@ -9,6 +9,7 @@ import ctypes
 import errno
 import struct
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Final, NamedTuple
 
 from steno.guard.confinement import kernel
@@ -189,9 +190,7 @@ _METADATA: Final = (
     " file_setattr inotify_add_watch inotify_init inotify_init1"
 )
 _ATTRIBUTE_READS: Final = "getxattr lgetxattr listxattr llistxattr getxattrat listxattrat"
-_SIGNALS: Final = (
-    "tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal pidfd_open"
-)
+_SIGNALS: Final = "tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal pidfd_open"
 # Calls whose first argument is a process; 0 is the caller.
 _OTHER_PROCESS: Final = (
     "prlimit64 sched_setaffinity sched_setscheduler sched_setparam sched_setattr"
@@ -248,13 +247,23 @@ class Options(NamedTuple):
     """Deny truncation of files by path or by a read-only open: Landlock does not."""
 
 
+@cache
+def assemble(options: Options) -> bytes:
+    """Return the filter as the kernel takes it.
+
+    Raises:
+        OSError: the architecture has no table.
+    """
+    return b"".join(struct.pack("=HBBI", *each) for each in build(options, kernel.machine()))
+
+
 def apply(options: Options) -> None:
     """Install the filter for this process and all it starts; needs no_new_privs.
 
     Raises:
         OSError: the kernel refused, or the architecture has no table.
     """
-    code = b"".join(struct.pack("=HBBI", *each) for each in build(options, kernel.machine()))
+    code = assemble(options)
     program = _Program(length=len(code) // 8, filter=code)
     kernel.prctl(kernel.PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(program))
 

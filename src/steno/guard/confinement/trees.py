@@ -128,20 +128,32 @@ def parents(path: str, root: str) -> Iterator[str]:
         yield path
 
 
-def plan(policy: dict[str, Any], *, accounts: bool) -> Trees:
+def system_trees(*, accounts: bool) -> Trees:
+    """Return what every confined program may read: programs, libraries, a few settings.
+
+    Args:
+        accounts: Whether the system's own list of users is readable.
+    """
+    trees = Trees()
+    _add_system(trees, accounts=accounts)
+    return trees
+
+
+def plan(policy: dict[str, Any], system: Trees) -> Trees:
     """Return the trees of a policy.
 
     Args:
         policy: The fields of a `Confinement`.
-        accounts: Whether the system's own list of users is readable.
+        system: What every program may read.
 
     Raises:
         CannotConfine: the policy contradicts itself or cannot be enforced.
     """
     trees = Trees()
+    trees.links |= system.links
+    trees.readable |= system.readable
     trees.cwd = _existing(trees, policy["cwd"])
     trees.scratch = _existing(trees, policy["scratch"])
-    _add_system(trees, accounts=accounts)
     opt = {part for path in policy["programs"] for part in _opt_package(path)}
     for path in (*policy["programs"], *opt):
         _add(trees.readable, trees.resolve(path))
@@ -242,7 +254,9 @@ def _protected(trees: Trees, path: str) -> str | None:
     real = trees.resolve(path)
     for link in set(trees.links) - before:
         if inside_any(link, trees.writable):
-            message = f"{path!r} cannot be protected: {link!r} is a symbolic link in a writable folder"
+            message = (
+                f"{path!r} cannot be protected: {link!r} is a symbolic link in a writable folder"
+            )
             raise CannotConfine(message)
         # The link itself is not needed in a private root unless it leads to a tree.
         if real is None:
