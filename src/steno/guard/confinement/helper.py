@@ -7,12 +7,14 @@ socket: one message for each command, with descriptors; the command itself is in
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import stat
 import struct
 import sys
 from contextlib import suppress
+from types import FrameType
 from typing import Any, Final, NoReturn
 
 from steno.guard.confinement import kernel, landlock_rules, private_root
@@ -40,9 +42,7 @@ class Helper:
         wakeup.setblocking(False)
         wake.setblocking(False)
         signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        import select
-
+        signal.signal(signal.SIGCHLD, _ignore)
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         poll.register(wakeup, select.POLLIN)
@@ -121,6 +121,10 @@ class Helper:
             self._commands.pop(pid, None)
             if os.WIFSIGNALED(status):
                 end_children(set(self._commands))
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """Only wake the loop: an ignored signal would not."""
 
 
 def _read_request(number: int, length: int, descriptors: list[int]) -> Request:

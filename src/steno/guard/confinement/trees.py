@@ -7,6 +7,7 @@ be made from it without another look at names that somebody might change meanwhi
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 # Programs and libraries of the system; none of them holds data of a user.
@@ -53,6 +54,8 @@ _KERNEL_FILES: Final = frozenset(
     " nsfs proc pstore rpc_pipefs securityfs selinuxfs sysfs tracefs".split()
 )
 _KERNEL_FOLDERS: Final = ("/proc", "/sys", "/dev")
+# The field of a line of mountinfo.
+_MOUNT_POINT: Final = 4
 _MOST_LINKS: Final = 40
 _MOST_ENTRIES: Final = 500_000
 
@@ -123,7 +126,7 @@ def inside_any(path: str, folders: Iterable[str]) -> bool:
 
 def parents(path: str, root: str) -> Iterator[str]:
     """Yield the folders strictly between a root and a path below it, and the root at last."""
-    while path != root and path != "/":
+    while path not in {root, "/"}:
         path = os.path.dirname(path)
         yield path
 
@@ -172,7 +175,7 @@ def plan(policy: dict[str, Any], system: Trees) -> Trees:
         _add(trees.writable, trees.resolve(path))
     if "/" in trees.writable:
         raise CannotConfine("the root folder cannot be made writable")
-    _add_exceptions(trees, policy)
+    _add_exceptions(trees, policy, system.readable)
     trees.writable.add(trees.scratch)
     trees.readable -= trees.writable
     return trees
@@ -191,19 +194,20 @@ def _add(paths: set[str], real: str | None) -> None:
 
 
 def _opt_package(path: str) -> list[str]:
-    parts = os.path.normpath(path).split("/")
-    return [f"/opt/{parts[2]}"] if parts[:2] == ["", "opt"] and len(parts) > 2 else []
+    match os.path.normpath(path).split("/"):
+        case ["", "opt", package, *_]:
+            return [f"/opt/{package}"]
+        case _:
+            return []
 
 
 def _add_system(trees: Trees, *, accounts: bool) -> None:
     for path in _SYSTEM:
         _add(trees.readable, trees.resolve(path))
     names = [*_ETC]
-    try:
+    with suppress(OSError):
         # Debian's Python reads its sitecustomize from here.
         names += [name for name in os.listdir("/etc") if name.startswith("python3")]
-    except OSError:
-        pass
     for name in names:
         _add(trees.readable, trees.resolve(f"/etc/{name}"))
     if accounts:
@@ -211,7 +215,7 @@ def _add_system(trees: Trees, *, accounts: bool) -> None:
             _add(trees.readable, trees.resolve(path))
 
 
-def _add_exceptions(trees: Trees, policy: dict[str, Any]) -> None:
+def _add_exceptions(trees: Trees, policy: dict[str, Any], system: set[str]) -> None:
     for path in policy["denied"]:
         _add(trees.denied, _protected(trees, path))
     for path in policy["read_only"]:
@@ -222,7 +226,9 @@ def _add_exceptions(trees: Trees, policy: dict[str, Any]) -> None:
             _add(trees.missing, _first_missing(trees, path))
     everything = trees.readable | trees.writable
     trees.denied |= set(_kernel_mounts(everything))
-    trees.denied |= set(_other_names(trees.denied, everything))
+    # Users cannot link their files into the folders of the system.
+    users = {path for path in everything if not inside_any(path, system)}
+    trees.denied |= set(_other_names(trees.denied, users))
     trees.read_only |= set(_other_names(trees.read_only, trees.writable))
     trees.writable = {path for path in trees.writable if not inside_any(path, trees.read_only)}
     if inside_any(trees.scratch, trees.denied):
@@ -266,7 +272,7 @@ def _protected(trees: Trees, path: str) -> str | None:
 
 def _first_missing(trees: Trees, path: str) -> str | None:
     """Return the topmost part of a path that does not exist, below its real parent."""
-    path = os.path.normpath(path)
+    path = str(os.path.normpath(path))
     while path != "/":
         parent = os.path.dirname(path)
         real = trees.resolve(parent)
@@ -294,8 +300,8 @@ def _kernel_mounts(trees: set[str]) -> Iterator[str]:
     for line in lines:
         fields, _, rest = line.partition(b" - ")
         parts = fields.split(b" ")
-        if len(parts) > 4 and os.fsdecode(rest.split(b" ")[0]) in _KERNEL_FILES:
-            path = os.fsdecode(_unescape(parts[4]))
+        if os.fsdecode(rest.split(b" ")[0]) in _KERNEL_FILES:
+            path = os.fsdecode(_unescape(parts[_MOUNT_POINT]))
             if path not in trees and inside_any(path, trees) and os.path.lexists(path):
                 yield path
 
