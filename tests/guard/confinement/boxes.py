@@ -42,7 +42,6 @@ class Box:
         self.home.chmod(0o755)
         source = Path(steno.__file__ or "").parent.parent
         packages = Path(msgspec.__file__ or "").parent.parent
-        # In a terminal's session the test would end with it; a test that hangs is ended by pytest.
         as_user: dict[str, Any] = {}
         if user != os.geteuid():
             as_user = {"user": user, "group": user, "extra_groups": ()}
@@ -104,9 +103,7 @@ class Box:
         shutil.rmtree(self.home, ignore_errors=True)
 
 
-_BOOT = (
-    "import sys, runpy; sys.path[:0] = sys.argv[1:3]; runpy.run_path(sys.argv[3], run_name='__main__')"
-)
+_BOOT = "import sys, runpy; sys.path[:0] = sys.argv[1:3]; runpy.run_path(sys.argv[3], run_name='__main__')"
 
 
 def python_for_everyone() -> str | None:
@@ -118,6 +115,11 @@ def python_for_everyone() -> str | None:
         ):
             return str(path)
     return None
+
+
+def as_user(box: Box) -> dict[str, Any]:
+    """Return the arguments that start a process as the user of a box."""
+    return {} if box.user == os.geteuid() else {"user": box.user, "group": box.user}
 
 
 def folder_for() -> Iterator[Path]:
@@ -137,7 +139,7 @@ def give(path: Path, box: Box) -> None:
     for parent, folders, files in os.walk(path):
         os.chown(parent, box.user, box.user)
         for name in (*folders, *files):
-            os.chown(os.path.join(parent, name), box.user, box.user, follow_symlinks=False)
+            os.chown(Path(parent) / name, box.user, box.user, follow_symlinks=False)
 
 
 class World:

@@ -5,8 +5,6 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-
-from steno.guard.confinement.probe import probe_confinement
 from tests.guard.confinement.boxes import (
     MECHANISMS,
     NOBODY,
@@ -15,6 +13,8 @@ from tests.guard.confinement.boxes import (
     folder_for,
     python_for_everyone,
 )
+
+from steno.guard.confinement.probe import probe_confinement
 
 
 def _box(mechanism: str, *, administrator: bool) -> Iterator[Box]:
@@ -36,7 +36,9 @@ def _box(mechanism: str, *, administrator: bool) -> Iterator[Box]:
 
 
 _WAYS = [
-    pytest.param((mechanism, administrator), id=f"{mechanism}-{'root' if administrator else 'user'}")
+    pytest.param(
+        (mechanism, administrator), id=f"{mechanism}-{'root' if administrator else 'user'}"
+    )
     for mechanism in MECHANISMS
     for administrator in (True, False)
 ]

@@ -11,8 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-
-from tests.guard.confinement.boxes import Box, World, folder_for, give
+from tests.guard.confinement.boxes import Box, World, as_user, folder_for, give
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux only")
 PYTHON = "/usr/bin/python3"
@@ -56,8 +55,7 @@ READS = {
 
 @pytest.fixture
 def sleeper(box: Box) -> Iterator[int]:
-    more = {} if box.user == os.geteuid() else {"user": box.user, "group": box.user}
-    process = subprocess.Popen(["/bin/sleep", "600"], env={"CANARY": "1"}, **more)
+    process = subprocess.Popen(["/bin/sleep", "600"], env={"CANARY": "1"}, **as_user(box))
     yield process.pid
     process.kill()
     process.wait()
@@ -367,7 +365,6 @@ def test_ordinary_commands_work(box: Box, world: World) -> None:
 
 
 def test_git_reads_a_repository(box: Box, world: World) -> None:
-    more = {} if box.user == os.geteuid() else {"user": box.user, "group": box.user}
     env = {
         "PATH": "/usr/bin:/bin",
         "HOME": str(world.scratch),
@@ -379,7 +376,7 @@ def test_git_reads_a_repository(box: Box, world: World) -> None:
         ["git", "add", "open.txt"],
         ["git", "-c", "user.name=a", "-c", "user.email=b@c", "commit", "-qm", "first"],
     ):
-        subprocess.run(argv, cwd=world.work, env=env, check=True, **more)
+        subprocess.run(argv, cwd=world.work, env=env, check=True, **as_user(box))
     (world.work / "open.txt").write_text("changed\n", encoding="utf-8")
     done = box.bash(
         "git log --format=%s; git status --short open.txt; git diff --stat | tail -1",

@@ -73,10 +73,7 @@ class Helper:
             return False
         number, length = _HEADER.unpack(header)
         try:
-            request = _read_request(number, length, descriptors)
-            if len(self._commands) >= _MOST_COMMANDS:
-                raise CannotConfine(f"{_MOST_COMMANDS} confined commands are running already")
-            self._fork(request)
+            self._fork(_read_request(number, length, descriptors))
         except (CannotConfine, OSError, ValueError, KeyError, TypeError) as error:
             self.tell({"id": number, "error": str(error) or type(error).__name__})
         finally:
@@ -85,6 +82,8 @@ class Helper:
         return True
 
     def _fork(self, request: Request) -> None:
+        if len(self._commands) >= _MOST_COMMANDS:
+            raise CannotConfine(f"{_MOST_COMMANDS} confined commands are running already")
         pid = os.fork()
         if pid:
             self._commands[pid] = request.number
@@ -166,9 +165,11 @@ def _accounts() -> dict[str, str]:
 def _name(path: str, number: int) -> str:
     with suppress(OSError), open(path, "rb") as file:
         for line in file:
-            fields = line.split(b":")
-            if len(fields) > 2 and fields[2] == str(number).encode():
-                return fields[0].decode("ascii", "replace")
+            match line.split(b":"):
+                case [name, _, found, *_] if found.strip() == str(number).encode():
+                    return name.decode("ascii", "replace")
+                case _:
+                    continue
     return ""
 
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from steno.guard.confinement import kernel
 
-# name: (x86_64, aarch64)
+# Numbers of system calls on x86_64 and on aarch64.
 _NUMBERS: Final[dict[str, tuple[int | None, int | None]]] = {
     "socket": (41, 198),
     "socketpair": (53, 199),

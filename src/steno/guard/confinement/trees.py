@@ -46,12 +46,45 @@ ACCOUNTS: Final = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf")
 DEVICES: Final = ("null", "zero", "full", "random", "urandom")
 # A working folder "/" does not include these.
 _NOT_OF_ROOT: Final = frozenset(
-    "boot dev etc home lost+found media mnt proc root run sys tmp var".split()
+    {
+        "boot",
+        "dev",
+        "etc",
+        "home",
+        "lost+found",
+        "media",
+        "mnt",
+        "proc",
+        "root",
+        "run",
+        "sys",
+        "tmp",
+        "var",
+    }
 )
 # File systems that show what the kernel and other programs hold.
 _KERNEL_FILES: Final = frozenset(
-    "binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs fusectl mqueue"
-    " nsfs proc pstore rpc_pipefs securityfs selinuxfs sysfs tracefs".split()
+    {
+        "binfmt_misc",
+        "bpf",
+        "cgroup",
+        "cgroup2",
+        "configfs",
+        "debugfs",
+        "devpts",
+        "devtmpfs",
+        "efivarfs",
+        "fusectl",
+        "mqueue",
+        "nsfs",
+        "proc",
+        "pstore",
+        "rpc_pipefs",
+        "securityfs",
+        "selinuxfs",
+        "sysfs",
+        "tracefs",
+    }
 )
 _KERNEL_FOLDERS: Final = ("/proc", "/sys", "/dev")
 # The field of a line of mountinfo.
@@ -116,7 +149,7 @@ class Trees:
 
 def inside(path: str, folder: str) -> bool:
     """Whether a real path is a folder, or below it."""
-    return path == folder or folder == "/" or path.startswith(f"{folder}/")
+    return folder in {path, "/"} or path.startswith(f"{folder}/")
 
 
 def inside_any(path: str, folders: Iterable[str]) -> bool:
@@ -256,26 +289,22 @@ def _add_exceptions(trees: Trees, policy: dict[str, Any], system: set[str]) -> N
 
 def _protected(trees: Trees, path: str) -> str | None:
     """Return the real path of an exception, refusing links that a program could replace."""
-    before = set(trees.links)
-    real = trees.resolve(path)
-    for link in set(trees.links) - before:
+    found = Trees()
+    real = found.resolve(path)
+    for link in found.links:
         if inside_any(link, trees.writable):
-            message = (
+            raise CannotConfine(
                 f"{path!r} cannot be protected: {link!r} is a symbolic link in a writable folder"
             )
-            raise CannotConfine(message)
-        # The link itself is not needed in a private root unless it leads to a tree.
-        if real is None:
-            del trees.links[link]
     return real
 
 
-def _first_missing(trees: Trees, path: str) -> str | None:
+def _first_missing(trees: Trees, name: str) -> str | None:
     """Return the topmost part of a path that does not exist, below its real parent."""
-    path = str(os.path.normpath(path))
+    path = os.path.normpath(name)
     while path != "/":
-        parent = os.path.dirname(path)
-        real = trees.resolve(parent)
+        parent: str = os.path.dirname(path)
+        real = _protected(trees, parent)
         if real is not None:
             missing = os.path.join(real, os.path.basename(path))
             if os.path.islink(missing):
