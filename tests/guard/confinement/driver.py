@@ -10,6 +10,8 @@ import subprocess
 import sys
 from typing import Any
 
+import msgspec
+
 from steno.guard.confinement.launcher import ConfinementError, Launcher
 from steno.guard.confinement.policy import Confinement
 from steno.guard.confinement.probe import find_mechanisms
@@ -32,9 +34,7 @@ def _plain(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _confined(launcher: Launcher, asked: dict[str, Any]) -> dict[str, Any]:
-    policy = Confinement(
-        **{name: tuple(v) if isinstance(v, list) else v for name, v in asked["policy"].items()}
-    )
+    policy = msgspec.convert(asked["policy"], Confinement)
     files = [os.memfd_create(name) for name in ("out", "err")]
     extra = [os.memfd_create("extra") for _ in asked["pass_fds"]]
     for number, target in zip(extra, asked["pass_fds"], strict=True):

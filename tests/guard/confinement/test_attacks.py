@@ -181,7 +181,7 @@ CONNECTIONS = {
     "unix datagram, connected again": "a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); a.connect('{base}/datagrams')",
     "abstract": "s = socket.socket(socket.AF_UNIX); s.connect('\\0steno-{pid}')",
     "listening": "s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()",
-    "kernel crypto": "socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)",
+    "unix packets": "socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)",
 }
 
 
@@ -213,7 +213,7 @@ def test_there_is_no_network(box: Box, world: World) -> None:
             _succeeds_only_unconfined(box, world, [PYTHON, "-c", f"import socket; {code}"])
 
 
-def test_bash_and_curl_connect_to_nothing(box: Box, world: World) -> None:
+def test_bash_connects_to_nothing(box: Box, world: World) -> None:
     with socket.socket() as served:
         served.bind(("127.0.0.1", 0))
         served.listen()
