@@ -44,6 +44,14 @@ def test_a_writable_folder_is_written_and_nothing_beside_it(box: Box, world: Wor
         assert box.bash(attempt, policy, confined=False).code == 0
 
 
+def test_no_program_is_left_that_others_run_as_the_user(box: Box, world: World) -> None:
+    for attempt in ("chmod 4755 open.txt", "chmod g+s open.txt", "install -m 4755 open.txt new"):
+        assert box.bash(attempt, _writing(world)).code != 0, attempt
+        assert not [p for p in world.work.iterdir() if p.lstat().st_mode & 0o6000]
+        assert box.bash(attempt, _writing(world), confined=False).code == 0, attempt
+        (world.work / "open.txt").chmod(0o644)
+
+
 RULES = (
     "echo x > .claude/settings.json",
     "mkdir -p .claude && echo x > .claude/new",

@@ -11,8 +11,8 @@ from steno.guard.confinement.seccomp import _NUMBERS, Instruction, Options, buil
 
 _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _ALLOW = 0x7FFF0000
-STRICT = Options(metadata=True, touch=False, signals=True, truncation=True)
-LAX = Options(metadata=False, touch=False, signals=False, truncation=False)
+STRICT = Options(metadata=True, touch=False, signals=True, processes=True, truncation=True)
+LAX = Options(metadata=False, touch=False, signals=False, processes=False, truncation=False)
 both = pytest.mark.parametrize("architecture", _AUDIT)
 
 
@@ -109,6 +109,29 @@ def test_what_mounts_and_landlock_cannot_hold_is_denied_only_without_them(
         verdict = _verdict(STRICT, architecture, "openat", -100, 8, truncate | access)
         assert (verdict is None) is allowed
     assert _verdict(STRICT, architecture, "openat", -100, 8, 0) is None
+    for call in ("prlimit64", "sched_setaffinity"):
+        assert _verdict(STRICT, architecture, call, 0) is None
+        assert _verdict(STRICT, architecture, call, 7) == errno.EPERM
+        assert _verdict(LAX, architecture, call, 7) is None
+
+
+@both
+def test_no_file_gets_a_set_user_bit(architecture: str) -> None:
+    create, temporary = 0o101, 0o20200002
+    for mode, allowed in ((0o755, True), (0o4755, False), (0o2755, False), (0o1755, True)):
+        verdicts = [
+            _verdict(LAX, architecture, "fchmod", 3, mode),
+            _verdict(LAX, architecture, "fchmodat", -100, 8, mode),
+            _verdict(LAX, architecture, "fchmodat2", -100, 8, mode),
+            _verdict(LAX, architecture, "mknodat", -100, 8, 0o100000 | mode),
+            _verdict(LAX, architecture, "openat", -100, 8, create, mode),
+            _verdict(STRICT, architecture, "openat", -100, 8, create, mode),
+            _verdict(LAX, architecture, "openat", -100, 8, temporary, mode),
+        ]
+        assert {verdict is None for verdict in verdicts} == {allowed}, oct(mode)
+    # Without O_CREAT the register of the mode holds anything.
+    assert _verdict(LAX, architecture, "openat", -100, 8, 0, 0o4755) is None
+    assert _verdict(LAX, architecture, "openat2") == errno.ENOSYS
 
 
 @both

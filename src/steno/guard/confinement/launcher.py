@@ -26,6 +26,7 @@ from steno.guard.confinement.secret_paths import with_secrets_denied
 __all__ = ["ConfinedProcess", "ConfinementError", "Launcher"]
 
 _KILLED = -9
+_PATIENCE = 10
 # The field of a line of mountinfo.
 _MOUNT_POINT = 4
 
@@ -51,6 +52,12 @@ class ConfinedProcess:
         return code
 
 
+def _mark_seen(future: "asyncio.Future[Any]") -> None:
+    """Keep asyncio from complaining about an error that nobody was left to see."""
+    if not future.cancelled():
+        future.exception()
+
+
 class _Helper:
     """The helper process as one event loop sees it."""
 
@@ -63,6 +70,7 @@ class _Helper:
         self.control = control
         self.loop = asyncio.get_running_loop()
         self.greeting: asyncio.Future[None] = self.loop.create_future()
+        self.greeting.add_done_callback(_mark_seen)
         self.started: dict[int, asyncio.Future[int]] = {}
         self.ended: dict[int, asyncio.Future[int]] = {}
         self.dead = False
@@ -172,7 +180,8 @@ class Launcher:
         helper = await self._running(command.policy)
         self._count += 1
         number = self._count
-        started = helper.loop.create_future()
+        started: asyncio.Future[int] = helper.loop.create_future()
+        started.add_done_callback(_mark_seen)
         ended = helper.loop.create_future()
         helper.started[number], helper.ended[number] = started, ended
         try:
@@ -223,10 +232,16 @@ class Launcher:
 
     async def _retire(self, helper: _Helper) -> None:
         helper.stop()
-        with suppress(ConfinementError, asyncio.CancelledError):
-            if helper.greeting.done():
-                helper.greeting.exception()
-        await asyncio.to_thread(helper.process.wait)
+        await asyncio.to_thread(_wait_for_helper, helper.process)
+
+
+def _wait_for_helper(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        # A file system that does not answer holds it up; the kernel ends the commands.
+        process.kill()
+        process.wait()
 
 
 def _read_mounts() -> bytes:

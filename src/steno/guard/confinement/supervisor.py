@@ -61,6 +61,7 @@ class Mechanisms:
             metadata=not self.namespaces,
             touch=writes,
             signals=self.filter_signals,
+            processes=not self.namespaces,
             truncation=not self.namespaces and self.landlock < landlock_rules.TRUNCATION_FROM,
         )
 
