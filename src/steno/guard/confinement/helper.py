@@ -7,12 +7,14 @@ socket: one message for each command, with descriptors; the command itself is in
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import stat
 import struct
 import sys
 from contextlib import suppress
+from types import FrameType
 from typing import Any, Final, NoReturn
 
 from steno.guard.confinement import kernel, landlock_rules, private_root
@@ -40,9 +42,7 @@ class Helper:
         wakeup.setblocking(False)
         wake.setblocking(False)
         signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        import select
-
+        signal.signal(signal.SIGCHLD, _ignore)
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         poll.register(wakeup, select.POLLIN)
@@ -73,10 +73,7 @@ class Helper:
             return False
         number, length = _HEADER.unpack(header)
         try:
-            request = _read_request(number, length, descriptors)
-            if len(self._commands) >= _MOST_COMMANDS:
-                raise CannotConfine(f"{_MOST_COMMANDS} confined commands are running already")
-            self._fork(request)
+            self._fork(_read_request(number, length, descriptors))
         except (CannotConfine, OSError, ValueError, KeyError, TypeError) as error:
             self.tell({"id": number, "error": str(error) or type(error).__name__})
         finally:
@@ -85,6 +82,8 @@ class Helper:
         return True
 
     def _fork(self, request: Request) -> None:
+        if len(self._commands) >= _MOST_COMMANDS:
+            raise CannotConfine(f"{_MOST_COMMANDS} confined commands are running already")
         pid = os.fork()
         if pid:
             self._commands[pid] = request.number
@@ -121,6 +120,10 @@ class Helper:
             self._commands.pop(pid, None)
             if os.WIFSIGNALED(status):
                 end_children(set(self._commands))
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    """Only wake the loop: an ignored signal would not."""
 
 
 def _read_request(number: int, length: int, descriptors: list[int]) -> Request:
@@ -162,9 +165,11 @@ def _accounts() -> dict[str, str]:
 def _name(path: str, number: int) -> str:
     with suppress(OSError), open(path, "rb") as file:
         for line in file:
-            fields = line.split(b":")
-            if len(fields) > 2 and fields[2] == str(number).encode():
-                return fields[0].decode("ascii", "replace")
+            match line.split(b":"):
+                case [name, _, found, *_] if found.strip() == str(number).encode():
+                    return name.decode("ascii", "replace")
+                case _:
+                    continue
     return ""
 
 

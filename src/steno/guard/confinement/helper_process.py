@@ -7,7 +7,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -15,12 +15,17 @@ from steno.guard.confinement.policy import Confinement, ConfinementError
 
 _HEADER: Final = struct.Struct("=QQ")
 _MOST_BYTES: Final = 16 << 20
+_STANDARD_ERROR: Final = 2
 MOST_REPLY: Final = 65536
 # The package is the last place to look for modules, and the folder at hand is none.
 _CODE: Final = (
     "import sys; sys.path.append({root!r});"
     "from steno.guard.confinement.helper import main; main(sys.argv[1:])"
 )
+
+
+class HelperGone(ConfinementError):
+    """The helper ended before it got the command."""
 
 
 class Mechanisms(msgspec.Struct, frozen=True):
@@ -44,7 +49,7 @@ def start_helper(mechanisms: Mechanisms) -> tuple[subprocess.Popen[bytes], socke
         process = subprocess.Popen(
             [
                 sys.executable,
-                *("-I", "-S", "-c", _CODE.format(root=root)),
+                *("-I", "-S", "-X", "utf8", "-c", _CODE.format(root=root)),
                 *(number, str(mechanisms.landlock), str(int(mechanisms.namespaces))),
             ],
             stdin=subprocess.DEVNULL,
@@ -94,18 +99,23 @@ def send_command(control: socket.socket, number: int, command: Command) -> None:
     """Send a command with its descriptors.
 
     Raises:
-        ConfinementError: it is invalid or too long, or the helper ended.
+        HelperGone: the helper ended.
+        ConfinementError: the command is invalid or too long.
     """
-    words = (*command.argv, *command.env, *command.env.values())
+    env = {**command.env, "TMPDIR": command.policy.scratch}
+    words = (*command.argv, *env, *env.values())
     if not command.argv or any("\0" in word for word in words):
         raise ConfinementError("The command is empty, or has a NUL character")
-    if any(number < 3 for number in command.pass_fds):
+    if any(number <= _STANDARD_ERROR for number in command.pass_fds):
         raise ConfinementError("Only descriptors above 2 can be passed")
     body = json.dumps(
         {
-            "argv": list(command.argv),
-            "env": {**command.env, "TMPDIR": command.policy.scratch},
-            "policy": msgspec.structs.asdict(command.policy),
+            "argv": [_portable(word) for word in command.argv],
+            "env": {_portable(name): _portable(env[name]) for name in env},
+            "policy": {
+                name: _portable_all(value)
+                for name, value in msgspec.structs.asdict(command.policy).items()
+            },
             "fds": list(command.pass_fds),
         }
     ).encode()
@@ -119,6 +129,19 @@ def send_command(control: socket.socket, number: int, command: Command) -> None:
         descriptors = [memory, command.stdout, command.stderr, *command.pass_fds]
         socket.send_fds(control, [_HEADER.pack(number, len(body))], descriptors)
     except OSError as error:
-        raise ConfinementError(f"The confinement helper cannot be reached: {error}") from error
+        raise HelperGone(f"The confinement helper cannot be reached: {error}") from error
     finally:
         os.close(memory)
+
+
+def _portable(text: str) -> str:
+    """Return a file name or argument as a Python in UTF-8 mode decodes its bytes."""
+    return os.fsencode(text).decode("utf-8", "surrogateescape")
+
+
+def _portable_all(value: object) -> object:
+    if isinstance(value, str):
+        return _portable(value)
+    if isinstance(value, tuple):
+        return [_portable(str(item)) for item in cast("tuple[object, ...]", value)]
+    return value

@@ -226,5 +226,6 @@ def _fill(new: str, wanted: Trees, accounts: dict[str, str]) -> None:
             with suppress(OSError):
                 os.makedirs(os.path.dirname(new + link), exist_ok=True)
                 os.symlink(target, new + link)
-    if not os.path.lexists(f"{new}/tmp"):
-        os.symlink(wanted.scratch, f"{new}/tmp")
+    temporary = os.path.join(new, "tmp")
+    if not os.path.lexists(temporary):
+        os.symlink(wanted.scratch, temporary)

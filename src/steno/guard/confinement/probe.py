@@ -7,7 +7,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -179,7 +179,7 @@ def _run_trial(
     return Mechanisms(greeting["landlock"], namespaces=mechanisms.namespaces)
 
 
-def _reply(control: socket.socket) -> dict[str, object]:
+def _reply(control: socket.socket) -> dict[str, Any]:
     ready, _, _ = select.select([control], [], [], _PATIENCE)
     if not ready:
         raise ConfinementError("the helper does not answer")

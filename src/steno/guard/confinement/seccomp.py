@@ -9,11 +9,12 @@ import ctypes
 import errno
 import struct
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Final, NamedTuple
 
 from steno.guard.confinement import kernel
 
-# name: (x86_64, aarch64)
+# Numbers of system calls on x86_64 and on aarch64.
 _NUMBERS: Final[dict[str, tuple[int | None, int | None]]] = {
     "socket": (41, 198),
     "socketpair": (53, 199),
@@ -149,6 +150,9 @@ _NUMBERS: Final[dict[str, tuple[int | None, int | None]]] = {
     "open": (2, None),
     "openat": (257, 56),
     "openat2": (437, 437),
+    "creat": (85, None),
+    "mknod": (133, None),
+    "mknodat": (259, 33),
     "_sysctl": (156, None),
     "sysfs": (139, None),
     "ustat": (136, None),
@@ -170,8 +174,8 @@ _NAMESPACES: Final = (
 )
 
 _NO_SOCKETS: Final = "socket connect bind listen accept accept4"
-# glibc and runtimes fall back to older calls when these do not exist.
-_NOT_THERE: Final = "clone3 io_uring_setup io_uring_enter io_uring_register"
+# Their flags are behind a pointer, or they go around this filter; programs fall back to others.
+_NOT_THERE: Final = "clone3 openat2 io_uring_setup io_uring_enter io_uring_register"
 _NEVER: Final = (
     "unshare setns mount umount2 pivot_root chroot move_mount open_tree open_tree_attr fsopen"
     " fsconfig fsmount fspick mount_setattr statmount listmount swapon swapoff reboot kexec_load"
@@ -203,6 +207,9 @@ _IOCTLS: Final = (
     0x5401, 0x540F, 0x5413, 0x541B, 0x5421, 0x5429, 0x5450, 0x5451, 0x802C542A, 0x80086601,
     0xC020660B, 0x40049409, 0x4020940D, 0x80081272, 0x80087601, 0x801C581F,
 )  # fmt: skip
+_SET_USER: Final = 0o6000
+_O_CREAT: Final = 0o100
+_O_TMPFILE: Final = 0o20000000
 _O_TRUNC: Final = 0o1000
 _O_ACCMODE: Final = 0o3
 
@@ -242,8 +249,20 @@ class Options(NamedTuple):
     """With `metadata`: still let a program set the times of an open file to now."""
     signals: bool
     """Deny signals to other processes: neither a PID namespace nor Landlock limits them."""
+    processes: bool
+    """Deny changes of the limits and priorities of other processes: no PID namespace hides them."""
     truncation: bool
     """Deny truncation of files by path or by a read-only open: Landlock does not."""
+
+
+@cache
+def assemble(options: Options) -> bytes:
+    """Return the filter as the kernel takes it.
+
+    Raises:
+        OSError: the architecture has no table.
+    """
+    return b"".join(struct.pack("=HBBI", *each) for each in build(options, kernel.machine()))
 
 
 def apply(options: Options) -> None:
@@ -252,7 +271,7 @@ def apply(options: Options) -> None:
     Raises:
         OSError: the kernel refused, or the architecture has no table.
     """
-    code = b"".join(struct.pack("=HBBI", *each) for each in build(options, kernel.machine()))
+    code = assemble(options)
     program = _Program(length=len(code) // 8, filter=code)
     kernel.prctl(kernel.PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(program))
 
@@ -279,34 +298,51 @@ def _instructions(options: Options, column: int, architecture: int) -> Iterator[
     yield Instruction(_JGT, 0, 1, _LAST_KNOWN)
     yield _fail(errno.ENOSYS)
 
-    def deny(names: str, number: int) -> Iterator[Instruction]:
+    yield from _denied_calls(options, column)
+    yield from _limited_calls(options, column)
+    yield Instruction(_RET, 0, 0, _ALLOW)
+
+
+def _denied_calls(options: Options, column: int) -> Iterator[Instruction]:
+    denied = [
+        (_NO_SOCKETS, errno.EACCES),
+        (_NOT_THERE, errno.ENOSYS),
+        (_NEVER, errno.EPERM),
+    ]
+    if options.metadata:
+        denied += [(_METADATA, errno.EPERM), (_ATTRIBUTE_READS, errno.EOPNOTSUPP)]
+    if options.signals:
+        denied += [(_SIGNALS, errno.EPERM)]
+    if options.truncation:
+        denied += [("truncate", errno.ENOSYS)]
+    for names, number in denied:
         for name in names.split():
             yield from _on(name, column, [_fail(number)])
 
-    yield from deny(_NO_SOCKETS, errno.EACCES)
-    yield from deny(_NOT_THERE, errno.ENOSYS)
-    yield from deny(_NEVER, errno.EPERM)
+
+def _limited_calls(options: Options, column: int) -> Iterator[Instruction]:
+    own_only = [_load(_argument(0)), *_allow_only([0], errno.EPERM)]
+    bodies: dict[str, list[Instruction]] = {
+        "ioctl": [_load(_argument(1)), *_allow_only(_IOCTLS, errno.ENOTTY)],
+        "fcntl": _deny_only(1, _SIGNAL_OWNERS),
+        "clone": _no_namespaces(),
+        "socketpair": _stream_pairs(),
+        "open": _open_flags(1, truncation=options.truncation),
+        "openat": _open_flags(2, truncation=options.truncation),
+    }
+    bodies |= {name: _no_set_user_bits(1) for name in ("chmod", "fchmod", "creat", "mknod")}
+    bodies |= {name: _no_set_user_bits(2) for name in ("fchmodat", "fchmodat2", "mknodat")}
     if options.metadata:
-        yield from deny(_METADATA, errno.EPERM)
-        yield from deny(_ATTRIBUTE_READS, errno.EOPNOTSUPP)
-        yield from _on("utimensat", column, _utimensat(touch=options.touch))
+        bodies["utimensat"] = _utimensat(touch=options.touch)
     if options.signals:
-        yield from deny(_SIGNALS, errno.EPERM)
         # Signals to the own process group (0) stay; the program leads a session of its own.
-        yield from _on("kill", column, [_load(_argument(0)), *_allow_only([0], errno.EPERM)])
-    if options.truncation:
-        yield from deny("truncate openat2", errno.ENOSYS)
-        for name, index in (("open", 1), ("openat", 2)):
-            yield from _on(name, column, _no_read_only_truncation(index))
-    for name in _OTHER_PROCESS.split():
-        yield from _on(name, column, [_load(_argument(0)), *_allow_only([0], errno.EPERM)])
-    for name in ("setpriority", "ioprio_set"):
-        yield from _on(name, column, [_load(_argument(1)), *_allow_only([0], errno.EPERM)])
-    yield from _on("ioctl", column, [_load(_argument(1)), *_allow_only(_IOCTLS, errno.ENOTTY)])
-    yield from _on("fcntl", column, _deny_only(1, _SIGNAL_OWNERS))
-    yield from _on("clone", column, _no_namespaces())
-    yield from _on("socketpair", column, _stream_pairs())
-    yield Instruction(_RET, 0, 0, _ALLOW)
+        bodies["kill"] = own_only
+    if options.processes:
+        bodies |= dict.fromkeys(_OTHER_PROCESS.split(), own_only)
+        of_second = [_load(_argument(1)), *_allow_only([0], errno.EPERM)]
+        bodies |= dict.fromkeys(("setpriority", "ioprio_set"), of_second)
+    for name, body in bodies.items():
+        yield from _on(name, column, body)
 
 
 def _on(name: str, column: int, body: list[Instruction]) -> Iterator[Instruction]:
@@ -391,8 +427,29 @@ def _utimensat(*, touch: bool) -> list[Instruction]:
     ]
 
 
-def _no_read_only_truncation(index: int) -> list[Instruction]:
+def _no_set_user_bits(index: int) -> list[Instruction]:
+    """Deny modes that let others run a file as its owner."""
     return [
+        _load(_argument(index)),
+        Instruction(_JSET, 0, 1, _SET_USER),
+        _fail(errno.EPERM),
+        _permit(),
+    ]
+
+
+def _open_flags(index: int, *, truncation: bool) -> list[Instruction]:
+    """Deny files created with such modes and, if asked to, truncation without write access."""
+    created = [
+        _load(_argument(index)),
+        Instruction(_JSET, 0, 3, _O_CREAT | _O_TMPFILE),
+        _load(_argument(index + 1)),
+        Instruction(_JSET, 0, 1, _SET_USER),
+        _fail(errno.EPERM),
+    ]
+    if not truncation:
+        return [*created, _permit()]
+    return [
+        *created,
         _load(_argument(index)),
         Instruction(_JSET, 1, 0, _O_TRUNC),
         _permit(),

@@ -1,7 +1,7 @@
 """Well-known places of secrets, which are denied inside working folders by default."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -96,7 +96,7 @@ def _candidates(roots: dict[str, Place]) -> Iterator[str]:
     for root in roots:
         for name in sorted(SECRET_FOLDERS | SECRET_FILES):
             yield os.path.join(root, name)
-    for home in _homes():
+    for home in dict.fromkeys(_homes(roots.values())):
         place = Place.of(home)
         if any(_overlap(place, root) for root in roots.values()):
             for name in sorted({*SECRET_FOLDERS, *SECRET_FILES, *_IN_HOME}):
@@ -119,11 +119,17 @@ def _overlap(one: Place, other: Place) -> bool:
     )
 
 
-def _homes() -> Iterator[str]:
+def _homes(roots: Iterable[Place]) -> Iterator[str]:
+    """Yield the home folders that may have to do with some working folders."""
     with suppress(BadRequest):
         yield home_dir()
     yield "/root"
     for folder in ("/home", "/Users"):
-        with suppress(OSError):
-            for name in os.listdir(folder):
-                yield os.path.join(folder, name)
+        top = Place.of(folder).real_parts
+        for root in roots:
+            below = inside_parts(root.real_parts, top)
+            if below:
+                yield os.path.join(folder, below[0])
+            elif below is not None or inside_parts(top, root.real_parts) is not None:
+                with suppress(OSError):
+                    yield from (os.path.join(folder, name) for name in os.listdir(folder))

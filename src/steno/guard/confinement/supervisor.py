@@ -50,6 +50,20 @@ class Mechanisms:
         self.landlock = landlock
         self.namespaces = namespaces
         self.accounts = accounts
+        self.system = trees.system_trees(accounts=not namespaces)
+        # Assembled here, so that it is not done again for each command.
+        for writes in (False, True):
+            seccomp.assemble(self.filter_options(writes=writes))
+
+    def filter_options(self, *, writes: bool) -> seccomp.Options:
+        """Return what the seccomp filter has to do besides the other mechanisms."""
+        return seccomp.Options(
+            metadata=not self.namespaces,
+            touch=writes,
+            signals=self.filter_signals,
+            processes=not self.namespaces,
+            truncation=not self.namespaces and self.landlock < landlock_rules.TRUNCATION_FROM,
+        )
 
     @property
     def filter_signals(self) -> bool:
@@ -97,7 +111,7 @@ class Supervisor:
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self._status, status = os.pipe()
         namespaces = self._mechanisms.namespaces
-        wanted = trees.plan(self._request.policy, accounts=not namespaces)
+        wanted = trees.plan(self._request.policy, self._mechanisms.system)
         if namespaces:
             self._make_placeholders(wanted)
             kernel.unshare(kernel.CLONE_NEWPID)
@@ -345,15 +359,7 @@ class Leader:
         kernel.drop_capabilities(frozenset(keep))
         if rules:
             rules.apply()
-        seccomp.apply(
-            seccomp.Options(
-                metadata=not mechanisms.namespaces,
-                touch=writes,
-                signals=mechanisms.filter_signals,
-                truncation=not mechanisms.namespaces
-                and mechanisms.landlock < landlock_rules.TRUNCATION_FROM,
-            )
-        )
+        seccomp.apply(mechanisms.filter_options(writes=writes))
         if kernel.syscall(_AF_INET_SOCKET[kernel.machine()], 2, 1, 0) >= 0:
             raise CannotConfine("the seccomp filter has no effect")
 
@@ -389,8 +395,8 @@ def _lower(limit: int, value: int) -> None:
 
 
 def _reset_signals() -> None:
+    """Undo ignored and blocked signals; handlers end with this program."""
     for number in signal.valid_signals():
-        if number not in {signal.SIGKILL, signal.SIGSTOP}:
-            with suppress(OSError, ValueError):
-                signal.signal(number, signal.SIG_DFL)
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -7,6 +7,7 @@ be made from it without another look at names that somebody might change meanwhi
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 # Programs and libraries of the system; none of them holds data of a user.
@@ -45,14 +46,49 @@ ACCOUNTS: Final = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf")
 DEVICES: Final = ("null", "zero", "full", "random", "urandom")
 # A working folder "/" does not include these.
 _NOT_OF_ROOT: Final = frozenset(
-    "boot dev etc home lost+found media mnt proc root run sys tmp var".split()
+    {
+        "boot",
+        "dev",
+        "etc",
+        "home",
+        "lost+found",
+        "media",
+        "mnt",
+        "proc",
+        "root",
+        "run",
+        "sys",
+        "tmp",
+        "var",
+    }
 )
 # File systems that show what the kernel and other programs hold.
 _KERNEL_FILES: Final = frozenset(
-    "binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs fusectl mqueue"
-    " nsfs proc pstore rpc_pipefs securityfs selinuxfs sysfs tracefs".split()
+    {
+        "binfmt_misc",
+        "bpf",
+        "cgroup",
+        "cgroup2",
+        "configfs",
+        "debugfs",
+        "devpts",
+        "devtmpfs",
+        "efivarfs",
+        "fusectl",
+        "mqueue",
+        "nsfs",
+        "proc",
+        "pstore",
+        "rpc_pipefs",
+        "securityfs",
+        "selinuxfs",
+        "sysfs",
+        "tracefs",
+    }
 )
 _KERNEL_FOLDERS: Final = ("/proc", "/sys", "/dev")
+# The field of a line of mountinfo.
+_MOUNT_POINT: Final = 4
 _MOST_LINKS: Final = 40
 _MOST_ENTRIES: Final = 500_000
 
@@ -113,7 +149,7 @@ class Trees:
 
 def inside(path: str, folder: str) -> bool:
     """Whether a real path is a folder, or below it."""
-    return path == folder or folder == "/" or path.startswith(f"{folder}/")
+    return folder in {path, "/"} or path.startswith(f"{folder}/")
 
 
 def inside_any(path: str, folders: Iterable[str]) -> bool:
@@ -123,25 +159,37 @@ def inside_any(path: str, folders: Iterable[str]) -> bool:
 
 def parents(path: str, root: str) -> Iterator[str]:
     """Yield the folders strictly between a root and a path below it, and the root at last."""
-    while path != root and path != "/":
+    while path not in {root, "/"}:
         path = os.path.dirname(path)
         yield path
 
 
-def plan(policy: dict[str, Any], *, accounts: bool) -> Trees:
+def system_trees(*, accounts: bool) -> Trees:
+    """Return what every confined program may read: programs, libraries, a few settings.
+
+    Args:
+        accounts: Whether the system's own list of users is readable.
+    """
+    trees = Trees()
+    _add_system(trees, accounts=accounts)
+    return trees
+
+
+def plan(policy: dict[str, Any], system: Trees) -> Trees:
     """Return the trees of a policy.
 
     Args:
         policy: The fields of a `Confinement`.
-        accounts: Whether the system's own list of users is readable.
+        system: What every program may read.
 
     Raises:
         CannotConfine: the policy contradicts itself or cannot be enforced.
     """
     trees = Trees()
+    trees.links |= system.links
+    trees.readable |= system.readable
     trees.cwd = _existing(trees, policy["cwd"])
     trees.scratch = _existing(trees, policy["scratch"])
-    _add_system(trees, accounts=accounts)
     opt = {part for path in policy["programs"] for part in _opt_package(path)}
     for path in (*policy["programs"], *opt):
         _add(trees.readable, trees.resolve(path))
@@ -160,7 +208,7 @@ def plan(policy: dict[str, Any], *, accounts: bool) -> Trees:
         _add(trees.writable, trees.resolve(path))
     if "/" in trees.writable:
         raise CannotConfine("the root folder cannot be made writable")
-    _add_exceptions(trees, policy)
+    _add_exceptions(trees, policy, system.readable)
     trees.writable.add(trees.scratch)
     trees.readable -= trees.writable
     return trees
@@ -179,19 +227,20 @@ def _add(paths: set[str], real: str | None) -> None:
 
 
 def _opt_package(path: str) -> list[str]:
-    parts = os.path.normpath(path).split("/")
-    return [f"/opt/{parts[2]}"] if parts[:2] == ["", "opt"] and len(parts) > 2 else []
+    match os.path.normpath(path).split("/"):
+        case ["", "opt", package, *_]:
+            return [f"/opt/{package}"]
+        case _:
+            return []
 
 
 def _add_system(trees: Trees, *, accounts: bool) -> None:
     for path in _SYSTEM:
         _add(trees.readable, trees.resolve(path))
     names = [*_ETC]
-    try:
+    with suppress(OSError):
         # Debian's Python reads its sitecustomize from here.
         names += [name for name in os.listdir("/etc") if name.startswith("python3")]
-    except OSError:
-        pass
     for name in names:
         _add(trees.readable, trees.resolve(f"/etc/{name}"))
     if accounts:
@@ -199,7 +248,7 @@ def _add_system(trees: Trees, *, accounts: bool) -> None:
             _add(trees.readable, trees.resolve(path))
 
 
-def _add_exceptions(trees: Trees, policy: dict[str, Any]) -> None:
+def _add_exceptions(trees: Trees, policy: dict[str, Any], system: set[str]) -> None:
     for path in policy["denied"]:
         _add(trees.denied, _protected(trees, path))
     for path in policy["read_only"]:
@@ -210,7 +259,9 @@ def _add_exceptions(trees: Trees, policy: dict[str, Any]) -> None:
             _add(trees.missing, _first_missing(trees, path))
     everything = trees.readable | trees.writable
     trees.denied |= set(_kernel_mounts(everything))
-    trees.denied |= set(_other_names(trees.denied, everything))
+    # Users cannot link their files into the folders of the system.
+    users = {path for path in everything if not inside_any(path, system)}
+    trees.denied |= set(_other_names(trees.denied, users))
     trees.read_only |= set(_other_names(trees.read_only, trees.writable))
     trees.writable = {path for path in trees.writable if not inside_any(path, trees.read_only)}
     if inside_any(trees.scratch, trees.denied):
@@ -238,26 +289,22 @@ def _add_exceptions(trees: Trees, policy: dict[str, Any]) -> None:
 
 def _protected(trees: Trees, path: str) -> str | None:
     """Return the real path of an exception, refusing links that a program could replace."""
-    before = set(trees.links)
-    real = trees.resolve(path)
-    for link in set(trees.links) - before:
+    found = Trees()
+    real = found.resolve(path)
+    for link in found.links:
         if inside_any(link, trees.writable):
-            message = (
+            raise CannotConfine(
                 f"{path!r} cannot be protected: {link!r} is a symbolic link in a writable folder"
             )
-            raise CannotConfine(message)
-        # The link itself is not needed in a private root unless it leads to a tree.
-        if real is None:
-            del trees.links[link]
     return real
 
 
-def _first_missing(trees: Trees, path: str) -> str | None:
+def _first_missing(trees: Trees, name: str) -> str | None:
     """Return the topmost part of a path that does not exist, below its real parent."""
-    path = os.path.normpath(path)
+    path = os.path.normpath(name)
     while path != "/":
-        parent = os.path.dirname(path)
-        real = trees.resolve(parent)
+        parent: str = os.path.dirname(path)
+        real = _protected(trees, parent)
         if real is not None:
             missing = os.path.join(real, os.path.basename(path))
             if os.path.islink(missing):
@@ -282,8 +329,8 @@ def _kernel_mounts(trees: set[str]) -> Iterator[str]:
     for line in lines:
         fields, _, rest = line.partition(b" - ")
         parts = fields.split(b" ")
-        if len(parts) > 4 and os.fsdecode(rest.split(b" ")[0]) in _KERNEL_FILES:
-            path = os.fsdecode(_unescape(parts[4]))
+        if os.fsdecode(rest.split(b" ")[0]) in _KERNEL_FILES:
+            path = os.fsdecode(_unescape(parts[_MOUNT_POINT]))
             if path not in trees and inside_any(path, trees) and os.path.lexists(path):
                 yield path
 
