@@ -96,9 +96,12 @@ def test_a_short_write_that_can_be_finished_is_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "s.jsonl"
-    short = Recorded(write=lambda descriptor, data: os.write(descriptor, data[:1]))
+
+    def one(descriptor: int, data: bytes) -> int:
+        return os.write(descriptor, data[:1])
+
     with Appender(str(path)) as file:
-        monkeypatch.setattr(append, "os", short)
+        monkeypatch.setattr(append, "os", Recorded(write=one))
         file.append(LINE)
         file.append(LINE)
     assert path.read_bytes() == LINE * 2
@@ -194,7 +197,7 @@ def test_what_is_synced_was_flushed_first_the_file_then_its_name(
 
     def fsync(descriptor: int) -> None:
         os.fsync(descriptor)
-        name = os.readlink(f"/proc/self/fd/{descriptor}")
+        name = str(Path(f"/proc/self/fd/{descriptor}").readlink())
         flushed.append((os.path.relpath(name, tmp_path), os.fstat(descriptor).st_size))
 
     for module in (append, disk):

@@ -10,9 +10,9 @@ from tests.builders import image, png
 from tests.whole.house import KEY, House
 
 from steno.agent import events
+from steno.agent.events import Ended
 from steno.agent.meter import Limits
 from steno.agent.sessions import prompts
-from steno.agent.events import Ended
 from steno.agent.start import Started
 from steno.model.server.app import Server
 from steno.model.server.minds import Failure, Reply, cut, refuse, text, thinking, tool
@@ -253,10 +253,13 @@ def test_a_change_by_another_program_between_two_turns_stops_the_next_one(tmp_pa
     house.say("first")
     foreign = Path(house.path).read_bytes().splitlines(keepends=True)[0]
 
-    async def act(started: Started) -> list[Ended]:
-        ended = [await started.agent.turn("second")]
+    def another_writes() -> None:
         with Path(house.path).open("ab") as file:
             file.write(foreign)
+
+    async def act(started: Started) -> list[Ended]:
+        ended = [await started.agent.turn("second")]
+        another_writes()
         return [*ended, *[await started.agent.turn("third") for _ in range(2)]]
 
     second, third, again = house.play(act)

@@ -23,14 +23,14 @@ from steno.errors import Busy, Unwritable
 from steno.format.paths import transcript_place
 from steno.store.busy import is_running, writer_of
 from steno.store.clock import now
-from steno.store.disk import make_folder, open_private
+from steno.store.disk import FOLDER, open_private
 from steno.store.lock import take
 from steno.store.places import steno_home
 from steno.store.presence import process_start
 from steno.store.scratch import unwritable
 from steno.store.walk import folder_names
 
-__all__ = ["Holder", "SessionLock", "lock_path"]
+__all__ = ["Holder", "SessionLock", "lock_path", "refuse_if_locked"]
 
 _FOLDER: Final = "locks"
 _MOST: Final = 1 << 16
@@ -100,6 +100,12 @@ class SessionLock:
         self.release()
 
 
+def refuse_if_locked(session: str) -> None:
+    """Raise `Busy` if another process has the lock of a session; leaves nothing behind."""
+    if os.path.exists(lock_path(session)):
+        SessionLock.take(session, live=False).release()
+
+
 def lock_path(session: str, *, env: Mapping[str, str] | None = None) -> str:
     """Return the lock file of a session."""
     name = sha256(os.fsencode(_session_file(session))).hexdigest()[:32]
@@ -119,7 +125,7 @@ def _session_file(path: str) -> str:
 def _locked(path: str, session: str) -> int:
     for _ in range(_TRIES):
         try:
-            make_folder(os.path.dirname(path))
+            os.makedirs(os.path.dirname(path), FOLDER, exist_ok=True)
             descriptor = open_private(path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise unwritable(path, error) from error
@@ -172,12 +178,17 @@ def _refused(path: str, session: str) -> Busy:
 
 def _holder(path: str) -> Holder | None:
     """Return who has a lock; None when it does not say so in time."""
+    before: Holder | None = None
     for attempt in range(_READS):
         if attempt:
             time.sleep(_PAUSE)
         holder = _read_holder(path)
-        if holder is not None and _may_hold(holder):
+        if holder is None:
+            continue
+        # Of another host's process nobody knows here whether it runs: it is named if it stays.
+        if _is_at_work(holder) if holder.host == _host() else holder == before:
             return holder
+        before = holder
     return None
 
 
@@ -189,12 +200,10 @@ def _read_holder(path: str) -> Holder | None:
         return None
 
 
-def _may_hold(holder: Holder) -> bool:
-    """Say whether a holder is not one that was killed: of another host nobody knows here."""
+def _is_at_work(holder: Holder) -> bool:
+    """Say whether a holder still runs, rather than being one that was killed before ours."""
     from steno.format.sidecars import LiveProcess
 
-    if holder.host != _host():
-        return True
     return is_running(LiveProcess(pid=holder.pid, proc_start=holder.start))
 
 
