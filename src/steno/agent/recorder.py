@@ -120,20 +120,16 @@ class Recorder:
 
         Raises:
             Busy: another program has changed the file, or another process has the session.
-            Unwritable: a record is not in the file.
+            Unwritable: none of the records is in the file.
         """
         if self.problem is not None:
             raise self.problem
         try:
-            file = self._opened()
-            while self._ahead:
-                file.append(encode_line(self._ahead[0]))
-                del self._ahead[0]
-            for record in records:
-                file.append(encode_line(record))
+            self._opened().append(*map(encode_line, (*self._ahead, *records)))
         except StenoError as error:
             self.problem = error
             raise
+        self._ahead.clear()
         return tuple(str(record["uuid"]) for record in records if "uuid" in record)
 
     def _opened(self) -> Appender:

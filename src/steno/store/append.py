@@ -1,7 +1,7 @@
 """Appends records to a session file and keeps the file whole when a write fails.
 
 with Appender(path) as file:
-    file.append(line)          # one record; on an error the file is cut back to the last whole one
+    file.append(line)          # one write for one record; after an error the file is as it was
     file.sync()                # on the disk, with its name: at the end of a turn
 
 An unfinished last line left by another program is ended first, so that it stays alone on its line.
@@ -111,29 +111,34 @@ class Appender:
         status = os.fstat(self._file)
         return FileState(status.st_dev, status.st_ino, self._size, self._tail)
 
-    def append(self, line: bytes) -> None:
-        """Write one record, with the newline that ends it.
+    def append(self, *lines: bytes) -> None:
+        """Write records, each with the newline that ends it: all of them, or none.
 
         Raises:
-            Busy: another program has changed the file; nothing was written.
-            Unwritable: the record is not in the file; the file ends with the last whole record.
+            Busy: another program has changed the file; nothing was written, or nothing is after it.
+            Unwritable: none of the records is in the file, which ends as it did before.
         """
+        start, data = self._size, b""
         try:
-            self._refuse_if_changed()
-            data = line if self._ends_a_line() else _NEWLINE + line
-        except OSError as error:
-            raise error if isinstance(error, Busy) else _failed(self.path, error) from None
-        start, written = self._size, 0
-        try:
-            while written < len(data):
-                if written and os.fstat(self._file).st_size != start + written:
-                    raise self._changed("another program wrote at the same time")
-                written += os.write(self._file, data[written:] if written else data) or _full()
+            for line in lines:
+                self._refuse_if_changed()
+                record = line if self._ends_a_line() else _NEWLINE + line
+                data += record
+                self._write(record)
+        except Busy:
+            raise
         except OSError as error:
             self._cut_back(start, data)
-            raise error if isinstance(error, Busy) else _failed(self.path, error) from None
-        self._size = start + len(data)
-        self._tail = (self._tail + data[-_TAIL:])[-_TAIL:]
+            raise _failed(self.path, error) from None
+
+    def _write(self, record: bytes) -> None:
+        start, written = self._size, 0
+        while written < len(record):
+            if written and os.fstat(self._file).st_size != start + written:
+                raise self._changed("another program wrote at the same time")
+            written += os.write(self._file, record[written:] if written else record) or _full()
+        self._size = start + written
+        self._tail = (self._tail + record[-_TAIL:])[-_TAIL:]
 
     def sync(self) -> None:
         """Wait until everything written, and the name of a new file, is on the disk.
@@ -212,7 +217,7 @@ class Appender:
     # Failed writes
 
     def _cut_back(self, start: int, data: bytes) -> None:
-        """Remove what a failed write has left, if it is ours and nothing follows it."""
+        """Remove what failed writes have left, if it is ours and nothing follows it."""
         try:
             size = os.fstat(self._file).st_size
             left = size - start
