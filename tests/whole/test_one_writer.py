@@ -6,7 +6,8 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,15 @@ def script() -> Script:
 def program(tmp_path: Path, script: Script) -> Iterator[Program]:
     with serving(script, key=KEY) as server:
         yield Program(tmp_path, server)
+
+
+@contextmanager
+def opened_at_last(door: Door) -> Generator[None]:
+    """Open a door also where a test fails, so that nobody waits at it for ever."""
+    try:
+        yield
+    finally:
+        door.open()
 
 
 def begun(program: Program) -> Path:
@@ -149,8 +159,8 @@ def test_while_one_works_others_are_refused_and_nothing_is_written(
         if each["type"] == "user"
     ]
     door = Door()
-    script.on("wait", [text("Half", door)])
-    with program.start("chat", "-p", "-c", "wait") as first:
+    script.on("in a copy", "Yes.").on("wait", [text("Half", door)])
+    with program.start("chat", "-p", "-c", "wait") as first, opened_at_last(door):
         door.wait_reached()
         before = path.read_bytes()
         name = ["--resume", path.stem]
@@ -178,7 +188,7 @@ def test_after_a_kill_the_next_one_goes_on_at_once(program: Program, script: Scr
     path = begun(program)
     for number in range(3):
         door = Door()
-        script.on(f"wait {number}", [text("Half", door)])
+        script.on(f"on {number}", "Yes.").on(f"wait {number}", [text("Half", door)])
         with program.start("chat", "-p", "-c", f"wait {number}") as first:
             door.wait_reached()
             first.send_signal(signal.SIGKILL)
@@ -194,14 +204,14 @@ def test_a_command_that_outlives_a_killed_agent_does_not_hold_the_session(
 ) -> None:
     path = begun(program)
     pid = tmp_path / "pid"
-    script.on("run", tool("Bash", command=f"echo $$ > {pid}; exec sleep 600"))
+    script.on("go on", "Yes.").on("run", tool("Bash", command=f"echo $$ > {pid}; exec sleep 600"))
     with program.start("chat", "-p", "-c", "run", "--allowedTools=Bash") as first:
         while not (pid.exists() and pid.read_text().strip()):
             assert first.poll() is None
         first.send_signal(signal.SIGKILL)
         first.wait()
         try:
-            assert program.chat("--resume", path.stem, "on")["result"] == "Yes."
+            assert program.chat("--resume", path.stem, "go on")["result"] == "Yes."
         finally:
             number = int(pid.read_text())
             if Path(f"/proc/{number}").exists():
@@ -213,7 +223,7 @@ def test_a_full_disk_is_told_in_one_line_and_the_session_goes_on(
 ) -> None:
     import resource
 
-    script.on("long", [text("word " * 4000)])
+    script.on("and on", "Yes.").on("long", [text("word " * 4000)])
     path = begun(program)
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     limit = path.stat().st_size + 6000
