@@ -79,6 +79,7 @@ def forked(folder: Path) -> Stage:
 
 def rewound(folder: Path) -> Stage:
     stage = several(folder)
+    stage.talk.recorder.close()
     stage.work = rewind(stage.path, stage.cwd, prompts(stage.path)[1][0])
     stage.say("otherwise")
     return stage

@@ -188,17 +188,25 @@ class House:
 
     def resume(self) -> None:
         """Go on with the session as a new process does."""
+        self._leave()
         self.work = go_on(self.path, str(self.project))
 
     def fork(self) -> None:
         """Go on in a copy of the session."""
+        self._leave()
         self.work = fork(str(self.config), self.path, str(self.project))
 
     def rewind(self, number: int) -> None:
         """Go back to before a prompt, the first being 0."""
         uuid, _ = prompts(self.path)[number]
+        self._leave()
         self.work = rewind(self.path, str(self.project), uuid)
         self._outdated = len(self.sent)
+
+    def _leave(self) -> None:
+        """Let the session go, as a process does that ends."""
+        if self.work is not None:
+            self.work.talk.recorder.close()
 
     def _work(self) -> Work:
         if self.work is None:

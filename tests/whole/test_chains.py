@@ -10,6 +10,7 @@ from tests.builders import image, png
 from tests.whole.house import KEY, House
 
 from steno.agent import events
+from steno.agent.events import Ended
 from steno.agent.meter import Limits
 from steno.agent.sessions import prompts
 from steno.agent.start import Started
@@ -247,23 +248,28 @@ def test_broken_off_everywhere_and_then_compacted(tmp_path: Path) -> None:
     house.proves()
 
 
-def test_two_at_once_are_noticed_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_change_by_another_program_between_two_turns_stops_the_next_one(tmp_path: Path) -> None:
     house = lived_in(tmp_path)
     house.say("first")
+    foreign = Path(house.path).read_bytes().splitlines(keepends=True)[0]
 
     def another_writes() -> None:
-        line = Path(house.path).read_bytes().splitlines(keepends=True)[0]
         with Path(house.path).open("ab") as file:
-            file.write(line)
+            file.write(foreign)
 
-    async def act(started: Started) -> None:
-        await started.agent.turn("second")
+    async def act(started: Started) -> list[Ended]:
+        ended = [await started.agent.turn("second")]
         another_writes()
-        await started.agent.turn("third")
+        return [*ended, *[await started.agent.turn("third") for _ in range(2)]]
 
-    house.play(act)
-    noticed = [each.words for each in house.happened(events.Noticed)]
-    assert any("Somebody else" in each for each in noticed)
+    second, third, again = house.play(act)
+    assert (second.reason, third.reason, again.reason) == ("done", "not_saved", "not_saved")
+    assert third.problem == again.problem
+    assert house.path in third.problem
+    assert "--fork-session" in third.problem
+    data = Path(house.path).read_bytes()
+    assert data.endswith(foreign)
+    assert b"third" not in data
 
 
 def test_a_window_never_overflows_not_even_after_a_break_or_with_large_results(

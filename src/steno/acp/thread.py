@@ -217,6 +217,8 @@ class Thread:
             status = failed.error.status if failed is not None else 0
             code = NO_KEY if status in _NOT_ALLOWED else _FAILED
             raise RequestError(code, ended.text, {"status": status})
+        if ended.reason == "not_saved":
+            raise RequestError(_FAILED, ended.problem)
         if self._telling.kept_out or (response is not None and response.stop_reason == "refusal"):
             return "refusal"
         if ended.reason == "done" and response is not None:

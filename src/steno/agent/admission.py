@@ -26,8 +26,10 @@ async def admit(agent: "Agent", said: Said) -> str:
     agent.tell(gate)
     if gate.blocked and not gate.ends:
         return _refused(agent, gate.kept, gate.reason)
-    ahead, agent.ahead[:] = list(agent.ahead), []
-    talk.keep(ahead)
+    while agent.ahead:
+        talk.keep(agent.ahead[:1])
+        # Only now: what could not be saved is kept for the next prompt.
+        del agent.ahead[0]
     uuid = talk.prompt(said.content, typed=typed)
     await agent.caller.keeping.begin(uuid)
     agent.emit(events.Prompted(typed, uuid))

@@ -50,6 +50,13 @@ class Conversation:
         self.uncounted = self._spoken.tokens
         """About how many tokens were said since the API has counted last."""
 
+    def reset(self, messages: Sequence[Message], last_prompt: str) -> None:
+        """Say from now on what the file says, after a record of it could not be saved."""
+        self._spoken = Spoken(messages)
+        self._open = {}
+        self.last_prompt = last_prompt
+        self.uncounted = self._spoken.tokens
+
     def messages(self) -> list[Message]:
         """Return what to send: always something that the API takes."""
         return self._spoken.messages()

@@ -34,7 +34,15 @@ __all__ = [
 ]
 
 Reason: TypeAlias = Literal[
-    "done", "interrupted", "refused", "max_turns", "max_budget", "max_time", "error", "empty"
+    "done",
+    "interrupted",
+    "refused",
+    "max_turns",
+    "max_budget",
+    "max_time",
+    "error",
+    "empty",
+    "not_saved",
 ]
 """Why a turn ended."""
 
@@ -146,7 +154,7 @@ class Trimmed(msgspec.Struct, frozen=True):
 
 
 class Noticed(msgspec.Struct, frozen=True):
-    """Something the user should know: a hook's words, a stranger in the file, a broken server."""
+    """Something the user should know: a hook's words, a deleted file, a broken server."""
 
     words: str
     level: Literal["info", "warning", "error"] = "info"
@@ -174,6 +182,8 @@ class Ended(msgspec.Struct, frozen=True):
     """How many of the seconds were spent waiting for answers."""
     models: dict[str, dict[str, int]] = {}
     """Of each model: its tokens, and under `cost` its micro-dollars, sub-agents' among them."""
+    problem: str = ""
+    """Why something of the turn was not saved, and what to do about it."""
 
 
 class Launched(msgspec.Struct, frozen=True, kw_only=True):

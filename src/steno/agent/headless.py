@@ -24,6 +24,7 @@ _SUBTYPES: Final[dict[Reason, str]] = {
     "max_turns": "error_max_turns",
     "max_budget": "error_max_budget_usd",
     "max_time": "error_max_time",
+    "not_saved": "error_during_execution",
 }
 EXIT_CODES: Final[dict[Reason, int]] = {
     "done": 0,
@@ -34,6 +35,7 @@ EXIT_CODES: Final[dict[Reason, int]] = {
     "max_turns": 1,
     "max_budget": 1,
     "max_time": 1,
+    "not_saved": 3,
 }
 _ENDINGS: Final[dict[Reason, str]] = {
     "empty": "the model answered nothing",
@@ -215,8 +217,8 @@ class Printer:
         if self._output == "text":
             if ended.text:
                 self._write(ended.text)
-            if ended.reason in _ENDINGS:
-                self._warn(_ENDINGS[ended.reason])
+            if ended.problem or ended.reason in _ENDINGS:
+                self._warn(ended.problem or _ENDINGS[ended.reason])
         else:
             self._line(self._result(ended, code, shapeless=shapeless))
             self._results += 1
@@ -253,7 +255,8 @@ class Printer:
             result["result"] = ended.text
             result["api_error_status"] = failed.error.status or None if failed else None
         else:
-            told = _SHAPELESS if shapeless else ended.text or _ENDINGS.get(ended.reason, "")
+            told = ended.problem or ended.text or _ENDINGS.get(ended.reason, "")
+            told = _SHAPELESS if shapeless else told
             result["errors"] = [told]
         if self._sandbox is not None and self._output == "json":
             result["sandbox"] = self._sandbox

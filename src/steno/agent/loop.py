@@ -7,6 +7,7 @@ which writes it down first. It knows no screen, no settings files and no command
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -22,10 +23,13 @@ from steno.agent.gates import Bounds, Gate, Kept, failure_name, is_too_long, tol
 from steno.agent.hearing import Hearing, retry_fields
 from steno.agent.meter import Meter
 from steno.agent.models import bare_model
+from steno.agent.recorder import save_problem
 from steno.agent.said import Prompt, Said
 from steno.agent.sayable import sayable_response
+from steno.agent.sessions import reload
 from steno.agent.sizes import text_of
 from steno.agent.thinking import may_think
+from steno.errors import Busy, StenoError
 from steno.model import events as streamed
 from steno.model.wire import ApiError, Block, Request, Response, StreamCut
 from steno.tools.base import Outcome
@@ -117,29 +121,60 @@ class Agent:
         """Do something that can be broken into, as a turn of its own."""
         self.meter.begin()
         self._thought.clear()
+        if self.talk.recorder.problem is not None and not self._reloaded():
+            doing.close()
+            return self._end("not_saved", "")
         self._working = asyncio.ensure_future(doing)
         alarm = self._set_alarm()
         try:
-            reason, text = await self._working
-        except asyncio.CancelledError:
-            outer = asyncio.current_task()
-            is_ended = outer is not None and outer.cancelling() > 0
-            reason, text = "max_time" if self._late and not is_ended else "interrupted", ""
-            self._break_off()
-            if is_ended:
-                self._end(reason, text)
+            reason, text = await self._outcome(self._working)
+        except StenoError:
+            if self.talk.recorder.problem is None:
                 raise
-        except ApiError as error:
-            reason, text = "error", f"API Error: {error}"
-            uuid = self.talk.failure(text, status=error.status)
-            self.emit(events.Failed(text, error, uuid))
-            facts = {"error": failure_name(error), "last_assistant_message": text}
-            await self.caller.gates("StopFailure", facts)
+            reason, text = "not_saved", ""
         finally:
             self._working = None
             if alarm is not None:
                 alarm.cancel()
         return self._end(reason, text)
+
+    async def _outcome(self, working: "asyncio.Task[tuple[Reason, str]]") -> tuple[Reason, str]:
+        """Wait for a turn; return why it ended and what was said last."""
+        try:
+            return await working
+        except asyncio.CancelledError:
+            outer = asyncio.current_task()
+            is_ended = outer is not None and outer.cancelling() > 0
+            reason: Reason = "max_time" if self._late and not is_ended else "interrupted"
+            try:
+                self._break_off()
+            except StenoError:
+                if not is_ended or self.talk.recorder.problem is None:
+                    raise
+            if is_ended:
+                self._end(reason, "")
+                raise
+            return reason, ""
+        except ApiError as error:
+            text = f"API Error: {error}"
+            uuid = self.talk.failure(text, status=error.status)
+            self.emit(events.Failed(text, error, uuid))
+            facts = {"error": failure_name(error), "last_assistant_message": text}
+            await self.caller.gates("StopFailure", facts)
+            return "error", text
+
+    def _reloaded(self) -> bool:
+        """Load the conversation from its file after a failed write; False where that cannot be.
+
+        A file that another program has changed is not loaded here: the user decides about that.
+        """
+        if isinstance(self.talk.recorder.problem, Busy) or self.bounds.agent:
+            return False
+        try:
+            self.meter.context = reload(self.talk)
+        except (StenoError, OSError):
+            return False
+        return True
 
     def _set_alarm(self) -> asyncio.TimerHandle | None:
         """Let the turn be broken off when its time is up, whatever it is at."""
@@ -156,19 +191,34 @@ class Agent:
 
     def _end(self, reason: Reason, text: str) -> events.Ended:
         self.caller.over()
-        self.talk.end_turn()
-        if self.talk.recorder.strangers():
-            self.emit(events.Noticed("Somebody else is writing to this session.", "warning"))
-        ended = self.account(reason, text)
+        recorder, problem = self.talk.recorder, ""
+        if recorder.problem is None:
+            try:
+                self.talk.end_turn()
+            except StenoError:
+                if recorder.problem is None:
+                    raise
+        if recorder.problem is not None:
+            reason, problem = "not_saved", save_problem(recorder.problem)
+            self._hearing = None
+            # What was saved before it is promised now, as far as the disk lets us.
+            with suppress(StenoError):
+                recorder.sync()
+            self._reloaded()
+        elif recorder.was_recreated():
+            words = f"{recorder.path} was deleted; it was written again"
+            self.emit(events.Noticed(words, "warning"))
+        ended = self.account(reason, text, problem)
         self.emit(ended)
         return ended
 
-    def account(self, reason: Reason, text: str) -> events.Ended:
+    def account(self, reason: Reason, text: str, problem: str = "") -> events.Ended:
         """Return what a turn that ends now has come to."""
         meter = self.meter
         return events.Ended(
             reason=reason,
             text=text,
+            problem=problem,
             requests=meter.requests,
             seconds=meter.seconds,
             usage=dict(meter.usage),
@@ -229,13 +279,16 @@ class Agent:
 
     async def _empty_inbox(self) -> bool:
         """Say what has come in meanwhile; return whether there was anything."""
-        waiting, self.inbox[:] = list(self.inbox), []
-        for words, meta in waiting:
+        count = len(self.inbox)
+        for _ in range(count):
+            words, meta = self.inbox[0]
             uuid = self.talk.prompt(words, meta=meta)
+            # Only now: what could not be saved is still to be said.
+            del self.inbox[0]
             if not meta:
                 await self.caller.keeping.begin(uuid)
                 self.emit(events.Prompted(words, uuid))
-        return bool(waiting)
+        return bool(count)
 
     def tell(self, gate: Gate) -> None:
         """Tell the user what those who stepped in have to say."""

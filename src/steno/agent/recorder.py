@@ -1,28 +1,47 @@
 """Writes down what is said and done, in the shape that every client resumes.
 
 Each record is on its way to the disk before anything hangs on it, and everything is on the disk
-when a turn ends.
+when a turn ends. The session's lock is held from the beginning to the end. After a record could not
+be saved nothing more is written until the conversation is loaded from the file again.
 """
 
+import errno
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
+from steno.errors import Busy, StenoError, Unwritable
 from steno.format.compose import Composer, Place
 from steno.format.encode import encode_line
 from steno.format.records import read_time
 from steno.session.resume.clients import LATEST
-from steno.store.append import Appender
+from steno.store.append import Appender, FileState
+from steno.store.session_lock import SessionLock
 
-__all__ = ["VERSION", "Recorder", "new_id", "rising"]
+__all__ = ["VERSION", "Recorder", "new_id", "rising", "save_problem"]
 
 VERSION: Final = LATEST.version
 """The version of the format that is written: that of the newest client studied."""
+_CAUSES: Final = {
+    getattr(errno, "EDQUOT", 0): ("Disk quota exceeded", "free space and continue"),
+    errno.ENOSPC: ("Disk full", "free space and continue"),
+    errno.EFBIG: ("File size limit reached", "raise the limit (ulimit -f) and continue"),
+    errno.EIO: ("Disk error", "check the disk and continue"),
+    errno.EROFS: ("Read-only file system", "make it writable and continue"),
+}
+
+
+def save_problem(error: StenoError) -> str:
+    """Return in one line why a message was not saved, and what to do about it."""
+    if isinstance(error, Busy) or not isinstance(error, Unwritable):
+        return f"{error}; {error.hint}" if error.hint else str(error)
+    cause, step = _CAUSES.get(error.errno or -1, (str(error), "check the folder and continue"))
+    return f"{cause}: the last message was not saved; {step}"
 
 
 def new_id() -> str:
@@ -58,11 +77,21 @@ class Recorder:
         *,
         leaf: str | None = None,
         now: Callable[[], str] | None = None,
+        lock: SessionLock | None = None,
+        expected: FileState | None = None,
     ) -> None:
+        """Take where to write; `expected` is what the file was when it was read.
+
+        Without a lock one is taken with the first record; a sub-agent's file is under its session's.
+        """
         self.path = path
         self.compose = Composer(place, new_uuid=new_id, now=now or rising(), leaf=leaf)
+        self.problem: StenoError | None = None
+        """Why the last record was not saved; nothing more is written before `reset`."""
         self._file: Appender | None = None
-        self._strangers = 0
+        self._lock = lock
+        self._expected = expected
+        self._recreated = False
         self._ahead: list[dict[str, Any]] = []
 
     @property
@@ -87,22 +116,50 @@ class Recorder:
             self.compose.place = msgspec.structs.replace(place, cwd=cwd, git_branch=branch)
 
     def write(self, *records: dict[str, Any]) -> tuple[str, ...]:
-        """Append records, one write each; return the ids of those that have one."""
-        if self._file is None:
-            self._file = Appender(self.path)
-        ahead, self._ahead = self._ahead, []
-        for record in (*ahead, *records):
-            self._file.append(encode_line(record))
+        """Append records, one write each; return the ids of those that have one.
+
+        Raises:
+            Busy: another program has changed the file, or another process has the session.
+            Unwritable: none of the records is in the file.
+        """
+        if self.problem is not None:
+            raise self.problem
+        try:
+            self._opened().append(*map(encode_line, (*self._ahead, *records)))
+        except StenoError as error:
+            self.problem = error
+            raise
+        self._ahead.clear()
         return tuple(str(record["uuid"]) for record in records if "uuid" in record)
+
+    def _opened(self) -> Appender:
+        if self._file is None:
+            if self._lock is None and not self.compose.place.agent_id:
+                self._lock = SessionLock.take(self.path)
+            self._file = Appender(self.path, expected=self._expected)
+        return self._file
+
+    def reset(
+        self, leaf: str | None, now: Callable[[], str], expected: FileState | None = None
+    ) -> None:
+        """Begin again behind a record, after the conversation was loaded from the file."""
+        place = self.compose.place
+        self.compose = Composer(place, new_uuid=new_id, now=now, leaf=leaf)
+        self.problem = None
+        self._ahead = []
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._expected = expected
 
     def write_ahead(self, record: dict[str, Any]) -> None:
         """Write a record before the next one: whoever only looks at a session changes nothing."""
         self._ahead.append(record)
 
-    def strangers(self) -> bool:
-        """Whether somebody else has appended to the file since this was last asked."""
-        seen = self._file.strangers if self._file is not None else 0
-        new, self._strangers = seen > self._strangers, seen
+    def was_recreated(self) -> bool:
+        """Whether the file was deleted and created again since this was last asked."""
+        found = self._file is not None and self._file.recreated
+        new, self._recreated = found and not self._recreated, found
         return new
 
     def end_turn(self, prompt: str) -> None:
@@ -110,18 +167,29 @@ class Recorder:
         # A prompt that was kept out leaves nothing that a session could be resumed from.
         if self.leaf is not None and not self.compose.place.agent_id:
             self.write(self.compose.turn_end(prompt))
-        if self._file is not None:
+        self.sync()
+
+    def sync(self) -> None:
+        """Wait until everything written is on the disk.
+
+        Raises:
+            Unwritable: that cannot be promised.
+        """
+        if self._file is None:
+            return
+        try:
             self._file.sync()
+        except StenoError as error:
+            self.problem = self.problem or error
+            raise
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file and let other processes have the session."""
         if self._file is not None:
+            if self.problem is None:
+                self._expected = self._file.state()
             self._file.close()
             self._file = None
-
-    def copy(self, lines: Iterable[bytes]) -> None:
-        """Append lines as they are: what a fork takes along."""
-        if self._file is None:
-            self._file = Appender(self.path)
-        for line in lines:
-            self._file.append(line)
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None

@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -25,10 +25,12 @@ from steno.session.resume.replay import resumed_chain, valid_messages
 from steno.session.resume.trims import TRIM
 from steno.session.story.prompts import BY_PEOPLE, origin_of, prompt_of
 from steno.session.transcript import Transcript, load
+from steno.store.append import Appender, FileState
 from steno.store.read import FileSource
+from steno.store.session_lock import SessionLock
 from steno.tools.base import Outcome
 
-__all__ = ["Work", "fork", "go_on", "new", "prompts", "rewind"]
+__all__ = ["Work", "fork", "go_on", "new", "prompts", "reload", "rewind"]
 
 _PROMPT: Final = "user/prompt"
 _AGENTS: Final = "subagents"
@@ -59,31 +61,86 @@ def new(config: str, cwd: str, *, session_id: str = "") -> Work:
         BadRequest: the id is no UUID, or a session has it.
     """
     name, path = _named(config, cwd, session_id)
-    return Work(Conversation(Recorder(path, _place(name, cwd))))
+    lock = _new_lock(path)
+    return Work(Conversation(Recorder(path, _place(name, cwd), lock=lock, expected=FileState())))
 
 
 def go_on(path: str, cwd: str) -> Work:
     """Return a session that goes on where it stopped.
 
     Calls that were cut off get a result that says so; the file is healed as it is appended to.
+
+    Raises:
+        Busy: another process works on the session.
+        NotFound: there is no conversation in it.
     """
+    return _locked(path, lambda lock: _resumed(path, cwd, lock))
+
+
+def _resumed(path: str, cwd: str, lock: SessionLock) -> Work:
+    state = FileState.of(path)
     transcript = load(FileSource(path))
-    chain = _chain(transcript, path)
-    return _at(transcript, path, cwd, chain)
+    return _at(transcript, path, cwd, _chain(transcript, path), lock, state)
 
 
 def rewind(path: str, cwd: str, prompt: str) -> Work:
     """Return a session that goes on from before a prompt; what came after it stays, as a branch.
 
     Raises:
+        Busy: another process works on the session.
         NotFound: no prompt of the conversation has that id.
     """
+    return _locked(path, lambda lock: _rewound(path, cwd, prompt, lock))
+
+
+def _rewound(path: str, cwd: str, prompt: str, lock: SessionLock) -> Work:
+    state = FileState.of(path)
     transcript = load(FileSource(path))
     chain = _chain(transcript, path)
     places = [place for place, node in enumerate(chain) if node.uuid == prompt]
     if not places or chain[places[0]] not in _prompted(transcript, chain):
         raise NotFound(f"no prompt {prompt!r} in the conversation", hint="see `steno show --json`")
-    return _at(transcript, path, cwd, chain[: places[0]])
+    return _at(transcript, path, cwd, chain[: places[0]], lock, state)
+
+
+def _locked(path: str, work: Callable[[SessionLock], Work]) -> Work:
+    """Return what works on a session under its lock, which is taken before anything is read."""
+    lock = SessionLock.take(path)
+    try:
+        return work(lock)
+    except BaseException:
+        lock.release()
+        raise
+
+
+def reload(talk: Conversation) -> int:
+    """Load a conversation from its file again, after a record of it could not be saved.
+
+    Return how many tokens its last request and the answer took; 0 where nothing says so.
+
+    Raises:
+        Unreadable: the file cannot be read.
+    """
+    recorder = talk.recorder
+    state = FileState.of(recorder.path)
+    chain: list[Node] = []
+    messages: list[dict[str, Any]] = []
+    now = rising()
+    said, context = "", 0
+    if state.size:
+        transcript = load(FileSource(recorder.path))
+        chain = resumed_chain(transcript, STENO) or []
+        messages = valid_messages(transcript, chain[-1]) if chain else []
+        now = _later_than(transcript)
+        prompted = _prompted(transcript, chain)
+        said = transcript.record(prompted[-1]).text if prompted else ""
+        context = _context(transcript, chain)
+    recorder.reset(chain[-1].uuid if chain else None, now, state)
+    talk.reset(messages, said)
+    _answer_open_calls(talk, chain)
+    if context:
+        talk.count_from_last_answer()
+    return context
 
 
 def fork(config: str, path: str, cwd: str, *, session_id: str = "") -> Work:
@@ -91,17 +148,42 @@ def fork(config: str, path: str, cwd: str, *, session_id: str = "") -> Work:
 
     Raises:
         BadRequest: the id is no UUID, or a session has it.
+        Unwritable: the copy cannot be written; nothing is left of it.
     """
     transcript = load(FileSource(path))
     _chain(transcript, path)
     name, target = _named(config, cwd, session_id)
-    copy = Recorder(target, _place(name, cwd))
-    copy.copy(_renamed(transcript, name))
-    copy.close()
-    _copy_agents(os.path.splitext(path)[0], copy.folder, name)
-    work = go_on(target, cwd)
+    lock = _new_lock(target)
+    folder = os.path.splitext(target)[0]
+    try:
+        with Appender(target, expected=FileState()) as copy:
+            for line in _renamed(transcript, name):
+                copy.append(line)
+            copy.sync()
+        _copy_agents(os.path.splitext(path)[0], folder, name)
+        work = _resumed(target, cwd, lock)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(target)
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.release()
+        raise
     work.origin = os.path.splitext(os.path.basename(path))[0]
     return work
+
+
+def _new_lock(path: str) -> SessionLock:
+    """Return the lock of a session that does not exist yet.
+
+    Raises:
+        BadRequest: it exists by now.
+    """
+    lock = SessionLock.take(path)
+    if os.path.lexists(path):
+        lock.release()
+        name = os.path.splitext(os.path.basename(path))[0]
+        raise BadRequest(f"there is a session {name} already", hint="go on with it: --resume")
+    return lock
 
 
 def _named(config: str, cwd: str, session_id: str) -> tuple[str, str]:
@@ -110,10 +192,7 @@ def _named(config: str, cwd: str, session_id: str) -> tuple[str, str]:
     # It becomes a part of paths, and no client resumes another name.
     if not is_uuid(name):
         raise BadRequest(f"{name!r} is no id for a session", hint="it must be a UUID")
-    path = os.path.join(config, session_path(slug(os.path.realpath(cwd)), name))
-    if os.path.lexists(path):
-        raise BadRequest(f"there is a session {name} already", hint="go on with it: --resume")
-    return name, path
+    return name, os.path.join(config, session_path(slug(os.path.realpath(cwd)), name))
 
 
 def prompts(work_path: str) -> list[tuple[str, str]]:
@@ -149,7 +228,14 @@ def _chain(transcript: Transcript, path: str) -> list[Node]:
     return chain
 
 
-def _at(transcript: Transcript, path: str, cwd: str, chain: list[Node]) -> Work:
+def _at(
+    transcript: Transcript,
+    path: str,
+    cwd: str,
+    chain: list[Node],
+    lock: SessionLock,
+    state: FileState,
+) -> Work:
     """Return a session that goes on behind the last record of a chain."""
     leaf = chain[-1] if chain else None
     name = os.path.splitext(os.path.basename(path))[0]
@@ -158,6 +244,8 @@ def _at(transcript: Transcript, path: str, cwd: str, chain: list[Node]) -> Work:
         _place(name, cwd),
         leaf=leaf.uuid if leaf is not None else None,
         now=_later_than(transcript),
+        lock=lock,
+        expected=state,
     )
     messages = valid_messages(transcript, leaf) if leaf is not None else []
     asked = [node.model for node in chain if node.type == "assistant" and node.model]
@@ -215,9 +303,10 @@ def _copy_agents(source: str, target: str, session_id: str) -> None:
         if ending != ".jsonl":
             continue
         place = os.path.join(target, _AGENTS, os.path.basename(stem))
-        copy = Recorder(f"{place}{ending}", _place(session_id, target))
-        copy.copy(_renamed(load(FileSource(f"{stem}{ending}")), session_id))
-        copy.close()
+        with Appender(f"{place}{ending}", expected=FileState()) as copy:
+            for line in _renamed(load(FileSource(f"{stem}{ending}")), session_id):
+                copy.append(line)
+            copy.sync()
         with suppress(FileNotFoundError):
             shutil.copyfile(f"{stem}{_META}", f"{place}{_META}")
 

@@ -83,5 +83,6 @@ class Started(msgspec.Struct, kw_only=True, eq=False):
         await self.hooks.close()
         await self.servers.close()
         self.env_file.drop()
-        self.agent.talk.recorder.close()
         self.presence.close()
+        # Last: whoever gets the session now finds nobody at work on it.
+        self.agent.talk.recorder.close()

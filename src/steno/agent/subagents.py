@@ -192,7 +192,9 @@ class _Task:
             ended = await self.agent.turn(self.prompt)
         finally:
             await self._close()
-        content = [{"type": "text", "text": ended.text or f"(ended: {ended.reason})"}]
+        content = [
+            {"type": "text", "text": ended.text or ended.problem or f"(ended: {ended.reason})"}
+        ]
         detail = {
             "status": "completed" if ended.reason in ("done", "empty") else ended.reason,
             "prompt": self.prompt,
@@ -203,7 +205,7 @@ class _Task:
             "totalToolUseCount": self.tool_uses,
             "usage": ended.usage,
         }
-        return Outcome(content, detail, is_error=ended.reason == "error")
+        return Outcome(content, detail, is_error=ended.reason in ("error", "not_saved"))
 
     async def _close(self) -> None:
         """End what it started and left running: nobody is there any more who could be told."""

@@ -3,7 +3,7 @@
 import os
 from typing import TYPE_CHECKING
 
-from steno.errors import BadRequest, Busy, NotFound
+from steno.errors import BadRequest, NotFound
 
 if TYPE_CHECKING:
     from steno.agent.options import Options
@@ -36,26 +36,9 @@ def work_for(asked: "Asked", options: "Options") -> "Work":
     )
     if asked.fork:
         return fork(options.config, path, options.cwd, session_id=asked.session_id)
-    _refuse_shared(path)
     if asked.rewind:
         return rewind(path, options.cwd, asked.rewind)
     return go_on(path, options.cwd)
-
-
-def _refuse_shared(path: str) -> None:
-    """Let no two work on one session: each would take what the other does for broken off.
-
-    Raises:
-        Busy: somebody does.
-    """
-    from steno.store.busy import writer_of
-
-    process = writer_of(path)
-    if process is not None:
-        raise Busy(
-            f"process {process.pid} is at work on this session",
-            hint="wait for it, or add --fork-session to go on in a copy",
-        )
 
 
 def _check_id(session_id: str, config: str) -> None:

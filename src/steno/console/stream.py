@@ -294,9 +294,13 @@ class Stream:
 
     def _ended(self, event: events.Ended) -> None:
         self._answered()
+        if event.problem:
+            self.break_off()
         self._working.clear()
         self._failing = self._retrying = ""
-        if event.reason in _ENDINGS:
+        if event.problem:
+            self.note(event.problem, "red")
+        elif event.reason in _ENDINGS:
             self.note(_ENDINGS[event.reason])
         elif event.reason == "refused":
             # What the model said itself stands there already; what a hook says does not.

@@ -12,7 +12,7 @@ from steno.console.signals import heeding_signals
 from steno.errors import StenoError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from prompt_toolkit.buffer import Buffer
 
@@ -138,6 +138,20 @@ class Talk:
         """Leave the session; another is entered next."""
         await self._close("other")
 
+    async def reenter(self, make: "Callable[[], Work]", *, tell: bool = True) -> "Work":
+        """Leave the session, then enter the one that `make` opens; where it fails, a new one."""
+        from steno.agent.sessions import new
+
+        options = self.ready.options
+        await self.release()
+        try:
+            work = await asyncio.to_thread(make)
+        except (StenoError, OSError):
+            await self.enter(new(options.config, options.cwd), tell=False)
+            raise
+        await self.enter(work, "resume", tell=tell)
+        return work
+
     async def enter(self, work: "Work", source: str = "", *, tell: bool = True) -> None:
         """Work in a session from now on; the one before it is left."""
         from steno.agent.options import People
@@ -147,7 +161,11 @@ class Talk:
         path = work.talk.recorder.path
         going_on = _is_there(path)
         people = People(emit=self._hear, consent=self.consents, ask=self.asking)
-        started = start(self.ready.options, work, self._model, people, self.ready.price)
+        try:
+            started = start(self.ready.options, work, self._model, people, self.ready.price)
+        except BaseException:
+            work.talk.recorder.close()
+            raise
         started.source = source or started.source
         around = started.agent.caller.around
         told = around.notify

@@ -1,68 +1,161 @@
-"""Appends records to a session file, the way the file can be trusted afterwards.
+"""Appends records to a session file and keeps the file whole when a write fails.
 
 with Appender(path) as file:
-    file.append(line)          # one write for one record; what was acknowledged is in the file
-    file.sync()                # and on the disk: at the end of a turn
+    file.append(line)          # one write for one record; after an error the file is as it was
+    file.sync()                # on the disk, with its name: at the end of a turn
 
-A tail without a newline is ended first, so that a torn record stays alone on its line. What
-somebody else appends in between is noticed (`strangers`), never overwritten. A file that was removed
-meanwhile is made again with all that was in it.
+An unfinished last line left by another program is ended first, so that it stays alone on its line.
+A file that another program has changed since our last write is not written to any more
+(`steno.errors.Busy`). A file that was deleted is created again with everything that was in it.
 """
 
+import errno
 import os
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NoReturn, Self
 
-from steno.errors import Unwritable
+import msgspec
+
+from steno.errors import Busy, Unwritable
+from steno.store.disk import flush_folder, make_folder
 from steno.store.scratch import unwritable
 
-__all__ = ["Appender"]
+__all__ = ["Appender", "FileState"]
 
 _NEWLINE: Final = b"\n"
 _CHUNK: Final = 1 << 20
-_FOLDER_MODE: Final = 0o700
+_TAIL: Final = 256
 _FILE_MODE: Final = 0o600
+_FLAGS: Final = os.O_RDWR | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+_CHANGED_HINT: Final = (
+    "nothing was overwritten; resume the session again to load the change, or continue in a copy "
+    "with --fork-session (in the console: /resume, /fork)"
+)
+
+
+class FileState(msgspec.Struct, frozen=True):
+    """Which file has a path, how long it is and how it ends; all zero where none exists."""
+
+    device: int = 0
+    inode: int = 0
+    size: int = 0
+    tail: bytes = b""
+
+    @classmethod
+    def of(cls, path: str) -> Self:
+        """Return the state of the file at a path.
+
+        Raises:
+            Unwritable: it exists and cannot be read.
+        """
+        try:
+            descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        except FileNotFoundError:
+            return cls()
+        except OSError as error:
+            raise unwritable(path, error) from None
+        try:
+            status = os.fstat(descriptor)
+            tail = _tail(descriptor, status.st_size)
+        except OSError as error:
+            raise unwritable(path, error) from None
+        finally:
+            os.close(descriptor)
+        return cls(status.st_dev, status.st_ino, status.st_size, tail)
 
 
 class Appender:
     """One session file, open for appending."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.strangers = 0
-        """How many bytes others have appended since it was opened."""
-        try:
-            self._file = _opened(path)
-        except OSError as error:
-            raise unwritable(path, error) from None
-        self._size: int = os.fstat(self._file).st_size
-
-    def append(self, line: bytes) -> None:
-        """Write one record, with the newline that ends it, in one write.
+    def __init__(self, path: str, *, expected: FileState | None = None) -> None:
+        """Open a file; `expected` is what it was when it was read, or when it was last written.
 
         Raises:
-            Unwritable: it is not in the file, or not all of it; the next one begins a line anew.
+            Busy: it is not what was expected.
+            Unwritable: it cannot be opened.
         """
+        self.path = path
+        self.recreated = False
+        """Whether the file was deleted and created again since it was opened."""
+        self._named = False
+        """Whether the disk has the file's name."""
+        self._file = -1
+        known = expected is not None and expected.inode > 0
         try:
-            self._meet_strangers()
-            data = line if self._ends_a_line() else _NEWLINE + line
-            written = os.write(self._file, data)
+            self._file = _opened(path, create=not known)
+        except FileNotFoundError as error:
+            raise self._changed("it was deleted") if known else unwritable(path, error) from None
         except OSError as error:
-            raise unwritable(self.path, error) from None
-        self._size += written
-        if written < len(data):
-            # A full disk, mostly. The rest is not sent after it: others may have written between.
-            raise Unwritable(f"{self.path}: only {written:,} of {len(data):,} bytes were written")
+            raise unwritable(path, error) from None
+        try:
+            status = os.fstat(self._file)
+            self._size: int = status.st_size
+            self._tail = _tail(self._file, self._size)
+            if expected is not None:
+                self._compare(expected, status)
+        except OSError as error:
+            self.close()
+            raise error if isinstance(error, Busy) else unwritable(path, error) from None
+
+    def _compare(self, expected: FileState, status: os.stat_result) -> None:
+        same = (expected.device, expected.inode) == (status.st_dev, status.st_ino)
+        if expected.inode and not same:
+            raise self._changed("it was replaced")
+        if self._size != expected.size:
+            raise self._changed(_difference(expected.size, self._size))
+        if self._tail != expected.tail:
+            raise self._changed("its last lines were changed")
+
+    def state(self) -> FileState:
+        """Return what the file is after the last write: what the next `Appender` expects."""
+        status = os.fstat(self._file)
+        return FileState(status.st_dev, status.st_ino, self._size, self._tail)
+
+    def append(self, *lines: bytes) -> None:
+        """Write records, each with the newline that ends it: all of them, or none.
+
+        Raises:
+            Busy: another program has changed the file; nothing was written, or nothing is after it.
+            Unwritable: none of the records is in the file, which ends as it did before.
+        """
+        start, data = self._size, b""
+        try:
+            for line in lines:
+                self._refuse_if_changed()
+                record = line if self._ends_a_line() else _NEWLINE + line
+                data += record
+                self._write(record)
+        except Busy:
+            raise
+        except OSError as error:
+            self._cut_back(start, data)
+            raise _failed(self.path, error) from None
+
+    def _write(self, record: bytes) -> None:
+        start, written = self._size, 0
+        while written < len(record):
+            if written and os.fstat(self._file).st_size != start + written:
+                raise self._changed("another program wrote at the same time")
+            written += os.write(self._file, record[written:] if written else record) or _full()
+        self._size = start + written
+        self._tail = (self._tail + record[-_TAIL:])[-_TAIL:]
 
     def sync(self) -> None:
-        """Wait until everything written is on the disk."""
+        """Wait until everything written, and the name of a new file, is on the disk.
+
+        Raises:
+            Unwritable: that cannot be promised.
+        """
         try:
             os.fsync(self._file)
+            if not self._named:
+                flush_folder(os.path.dirname(self.path))
+                self._named = True
         except OSError as error:
-            raise unwritable(self.path, error) from None
+            raise _failed(self.path, error) from None
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -78,41 +171,107 @@ class Appender:
     ) -> None:
         self.close()
 
-    def _meet_strangers(self) -> None:
+    # Other programs
+
+    def _refuse_if_changed(self) -> None:
+        """Raise `Busy` unless the file is exactly what our last write left."""
         status = os.fstat(self._file)
-        if status.st_nlink == 0:
-            self._come_back(status.st_size)
-        size = os.fstat(self._file).st_size
-        if size != self._size:
-            self.strangers += max(size - self._size, 0)
-            self._size = size
-
-    def _come_back(self, size: int) -> None:
-        """Go on in the file that now has the name: what is written to one without is lost.
-
-        Where there is none, it is made again with everything that was in it.
-        """
-        old, self._file = self._file, _opened(self.path)
         try:
-            if os.fstat(self._file).st_size:
-                # Somebody has put another in its place.
-                self.strangers += 1
-                return
+            named = os.stat(self.path)
+        except FileNotFoundError:
+            if status.st_nlink:
+                raise self._changed("it was moved") from None
+            self._create_again(status.st_size)
+            return
+        if not os.path.samestat(status, named):
+            raise self._changed("it was replaced")
+        if status.st_size != self._size:
+            raise self._changed(_difference(self._size, status.st_size))
+        if _tail(self._file, self._size) != self._tail:
+            raise self._changed("its last lines were changed")
+
+    def _changed(self, what: str) -> Busy:
+        return Busy(f"another program changed {self.path}: {what}", hint=_CHANGED_HINT)
+
+    def _create_again(self, size: int) -> None:
+        """Write a deleted file again, with everything that was in it."""
+        make_folder(os.path.dirname(self.path) or os.curdir)
+        try:
+            new = os.open(self.path, _FLAGS | os.O_CREAT | os.O_EXCL, _FILE_MODE)
+        except FileExistsError:
+            raise self._changed("it was replaced") from None
+        try:
             for place in range(0, size, _CHUNK):
-                _write_all(self._file, os.pread(old, _CHUNK, place))
-        finally:
-            os.close(old)
+                rest = _read(self._file, place, min(_CHUNK, size - place))
+                while rest:
+                    rest = rest[os.write(new, rest) :]
+        except OSError:
+            os.close(new)
+            os.unlink(self.path)
+            raise
+        os.close(self._file)
+        self._file = new
+        self._named = False
+        self.recreated = True
+
+    # Failed writes
+
+    def _cut_back(self, start: int, data: bytes) -> None:
+        """Remove what failed writes have left, if it is ours and nothing follows it."""
+        try:
+            size = os.fstat(self._file).st_size
+            left = size - start
+            if left > len(data) or _read(self._file, start, left) != data[: max(left, 0)]:
+                return
+            self._size = size
+            if left > 0:
+                self._tail = _tail(self._file, size)
+                os.ftruncate(self._file, start)
+                self._size = start
+                self._tail = _tail(self._file, start)
+                os.fsync(self._file)
+        except OSError:
+            # The record stays unfinished; the next one begins a line of its own.
+            return
 
     def _ends_a_line(self) -> bool:
-        return self._size == 0 or os.pread(self._file, 1, self._size - 1) == _NEWLINE
+        return not self._tail or self._tail.endswith(_NEWLINE)
 
 
-def _opened(path: str) -> int:
-    os.makedirs(os.path.dirname(path) or ".", mode=_FOLDER_MODE, exist_ok=True)
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
-    return os.open(path, flags, _FILE_MODE)
+def _failed(path: str, error: OSError) -> Unwritable:
+    """Return the error of a record that was not saved; it keeps the number of its cause."""
+    failed = unwritable(path, error)
+    failed.errno = error.errno
+    return failed
 
 
-def _write_all(file: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(file, data) :]
+def _full() -> NoReturn:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _difference(expected: int, size: int) -> str:
+    change = size - expected
+    return f"{change:,} bytes were added" if change > 0 else f"{-change:,} bytes were removed"
+
+
+def _tail(descriptor: int, size: int) -> bytes:
+    return _read(descriptor, max(size - _TAIL, 0), min(size, _TAIL))
+
+
+def _read(descriptor: int, start: int, length: int) -> bytes:
+    """Return what a file has between two places; less where it ends."""
+    parts: list[bytes] = []
+    while length > 0:
+        part = os.pread(descriptor, min(length, _CHUNK), start)
+        if not part:
+            break
+        parts.append(part)
+        start, length = start + len(part), length - len(part)
+    return b"".join(parts)
+
+
+def _opened(path: str, *, create: bool) -> int:
+    if not create:
+        return os.open(path, _FLAGS)
+    make_folder(os.path.dirname(path) or os.curdir)
+    return os.open(path, _FLAGS | os.O_CREAT, _FILE_MODE)

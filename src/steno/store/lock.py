@@ -2,12 +2,15 @@
 
 import os
 import sys
-from typing import Self
+from typing import Final, Self
 
 from steno.errors import Busy
 from steno.store.disk import open_private
 
-__all__ = ["Lock"]
+__all__ = ["Lock", "take"]
+
+_BEHIND: Final = 1 << 30
+"""Where Windows locks a byte: far behind what the file says, so that others can read that."""
 
 
 class Lock:
@@ -27,7 +30,7 @@ class Lock:
         """
         try:
             self._descriptor = open_private(self._path, os.O_RDWR | os.O_CREAT)
-            taken = _take(self._descriptor, wait=self._waits)
+            taken = take(self._descriptor, wait=self._waits)
         except OSError as error:
             self._close()
             from steno.store.scratch import unwritable
@@ -50,9 +53,11 @@ class Lock:
 
 if sys.platform == "win32":
 
-    def _take(descriptor: int, *, wait: bool) -> bool:
+    def take(descriptor: int, *, wait: bool) -> bool:
+        """Lock an open file; False when another process has it and we do not wait."""
         import msvcrt
 
+        os.lseek(descriptor, _BEHIND, os.SEEK_SET)
         while True:
             try:
                 msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
@@ -65,7 +70,8 @@ if sys.platform == "win32":
 
 else:
 
-    def _take(descriptor: int, *, wait: bool) -> bool:
+    def take(descriptor: int, *, wait: bool) -> bool:
+        """Lock an open file; False when another process has it and we do not wait."""
         import fcntl
 
         try:

@@ -14,7 +14,7 @@ import msgspec
 from steno.format.sidecars import LiveProcess
 from steno.store.clock import now
 
-__all__ = ["Presence"]
+__all__ = ["Presence", "process_start"]
 
 _FOLDER_MODE: Final = 0o700
 _FILE_MODE: Final = 0o600
@@ -36,7 +36,7 @@ class Presence:
                 cwd=cwd,
                 started_at=moment,
                 updated_at=moment,
-                proc_start=_started(pid),
+                proc_start=process_start(pid),
                 version=version,
                 entrypoint="steno",
                 status="busy",
@@ -86,7 +86,7 @@ class Presence:
         self.close()
 
 
-def _started(pid: int) -> str:
+def process_start(pid: int) -> str:
     """Return when a process began, as Linux counts; nothing elsewhere."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:

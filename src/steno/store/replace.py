@@ -35,6 +35,7 @@ from steno.store.scratch import (
     unreadable,
     unwritable,
 )
+from steno.store.session_lock import SessionLock
 
 __all__ = [
     "Receipt",
@@ -111,7 +112,7 @@ def swap(scratch: Scratch, path: str, expected: Identity, *, live: bool = True) 
     """Put what was written in the place of a file, and keep the file as it was beside it.
 
     `expected` is what `identify` said before the file was read. `live=False` does not ask whether
-    a client says it is at work on the session.
+    a client says it is at work on the session; the lock of another steno process always counts.
 
     Raises:
         Busy: the file has changed since, or a client is at work on it.
@@ -122,7 +123,7 @@ def swap(scratch: Scratch, path: str, expected: Identity, *, live: bool = True) 
     refuse_if_busy(path, expected, live=live)
     scratch.dress(_look(target))
     scratch.close()
-    with _Held(target) as old:
+    with SessionLock.take(target, live=False), _Held(target) as old:
         backup = _set_aside(target, _BEFORE)
         _write_receipt(target, backup, Receipt(scratch.size, scratch.digest, __version__, now()))
         placed = look_now(scratch.path)
@@ -151,7 +152,7 @@ def exchange(scratch: Scratch, path: str, expected: Identity) -> None:
     refuse_if_busy(path, expected, live=False)
     scratch.dress(_look(target))
     scratch.close()
-    with _Held(target) as old:
+    with SessionLock.take(target, live=False), _Held(target) as old:
         aside = _set_aside(target, _ASIDE)
         placed = look_now(scratch.path)
         refuse_if_busy(path, expected, live=False)
@@ -183,7 +184,7 @@ def undo(path: str, *, force: bool = False, live: bool = True) -> Undone:
             hint=f"the file as it was before is {backup}",
         )
     refuse_if_busy(path, seen, live=live)
-    with _Held(target) as repaired:
+    with SessionLock.take(target, live=False), _Held(target) as repaired:
         kept = _set_aside(target, _UNDONE)
         refuse_if_busy(path, seen, live=False)
         _put(backup, target)
@@ -375,6 +376,8 @@ def _write_receipt(target: str, backup: str, receipt: Receipt) -> None:
         scratch.write([msgspec.json.encode(receipt), b"\n"])
         try:
             os.replace(scratch.path, path)
+            # Before the exchange: after a power cut a new file without it could not be taken back.
+            _flush(path)
         except OSError as error:
             raise unwritable(path, error) from error
 

@@ -154,8 +154,7 @@ async def _take_back(talk: "Talk", prompt: str, text: str) -> None:
     if started is None:
         return
     path, cwd = started.agent.talk.recorder.path, talk.ready.options.cwd
-    await talk.release()
-    await talk.enter(await asyncio.to_thread(rewind, path, cwd, prompt), "resume", tell=False)
+    await talk.reenter(lambda: rewind(path, cwd, prompt), tell=False)
     talk.prompt.put(text)
     talk.stream.note("back before that prompt; what came after it is kept as a branch", "dim")
 

@@ -3,13 +3,14 @@
 import asyncio
 import os
 from base64 import b64encode
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from steno.agent.sizes import text_of
 from steno.console.commands import Command
 from steno.console.dialog import Choice, Dialog
 from steno.console.programs import own, run_program
-from steno.errors import BadRequest, Busy
+from steno.errors import BadRequest
 from steno.report import clock, words
 from steno.safe.terminal import Line, one_line
 
@@ -32,11 +33,15 @@ async def _resume(talk: "Talk", arguments: str) -> None:
     started = talk.started
     if not path or started is None:
         return
-    if path == started.agent.talk.recorder.path:
+    cwd = talk.ready.options.cwd
+    recorder = started.agent.talk.recorder
+    if path != recorder.path:
+        await talk.enter(await asyncio.to_thread(go_on, path, cwd), "resume")
+    elif recorder.problem is None:
         talk.stream.note("that is this session", "dim")
-        return
-    _refuse_shared(path)
-    await talk.enter(await asyncio.to_thread(go_on, path, talk.ready.options.cwd), "resume")
+    else:
+        # What another program has written to it is loaded with it.
+        await talk.reenter(partial(go_on, path, cwd))
 
 
 async def _picked(talk: "Talk", name: str) -> str:
@@ -102,16 +107,6 @@ def _last_words(path: str, columns: int) -> list[Line]:
         return [[("  it cannot be read", "yellow")]]
 
 
-def _refuse_shared(path: str) -> None:
-    from steno.store.busy import writer_of
-
-    process = writer_of(path)
-    if process is not None and process.pid != os.getpid():
-        raise Busy(
-            f"process {process.pid} is at work on this session", hint="/fork goes on in a copy"
-        )
-
-
 async def _fork(talk: "Talk", arguments: str) -> None:
     """Go on in a copy of this session, or of another one."""
     from steno.agent.sessions import fork
@@ -125,9 +120,7 @@ async def _fork(talk: "Talk", arguments: str) -> None:
         talk.stream.note("there is nothing to copy yet", "dim")
         return
     before = os.path.splitext(os.path.basename(path))[0]
-    await talk.release()
-    work = await asyncio.to_thread(fork, options.config, path, options.cwd)
-    await talk.enter(work, "resume", tell=False)
+    work = await talk.reenter(partial(fork, options.config, path, options.cwd), tell=False)
     talk.stream.note(f"in a copy, {work.id[:8]}; /resume {before[:8]} goes back", "dim")
 
 

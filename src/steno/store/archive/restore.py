@@ -16,6 +16,7 @@ from steno.store.disk import make_folder
 from steno.store.read import FileSource
 from steno.store.replace import keep_new
 from steno.store.scratch import Scratch, unwritable
+from steno.store.session_lock import SessionLock
 
 __all__ = ["Restored", "restore"]
 
@@ -83,7 +84,8 @@ def _put_back(index: Index, file: File, target: str) -> Restored:
                 os.utime(scratch.path, ns=(file.seen.mtime_ns, file.seen.mtime_ns))
         except OSError as error:
             raise unwritable(target, error) from error
-        keep_new(scratch, target)
+        with SessionLock.take(target, live=False):
+            keep_new(scratch, target)
     return Restored(target, "written", file.size)
 
 

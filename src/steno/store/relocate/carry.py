@@ -7,8 +7,8 @@ is in the receipt; each step is skipped where it was done already, so doing all 
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from shutil import rmtree
 from typing import Final, Literal
 
@@ -25,6 +25,7 @@ from steno.store.relocate.rewrite import mark_of, pieces, rewritten, sum_of
 from steno.store.relocate.values import Plan, Step, Sum
 from steno.store.replace import exchange, keep_new
 from steno.store.scratch import Identity, Scratch, identify, sweep_folder, unwritable
+from steno.store.session_lock import SessionLock, lock_path
 
 __all__ = ["apply", "finish", "take_back"]
 
@@ -71,12 +72,14 @@ def _finish(receipt: Receipt, done: Done | None) -> Receipt:
     carrier = _Carrier(receipt, done)
     if receipt.state == "begun":
         for step in sorted(receipt.steps, key=_sessions_last):
-            carrier.place(step)
+            with _locked(step):
+                carrier.place(step)
         for step in receipt.steps:
             carrier.rewrite(step)
         receipt = saved(receipt, "placed")
     for step in sorted(receipt.steps, key=_sessions_last, reverse=True):
-        carrier.remove_source(step)
+        with _locked(step):
+            carrier.remove_source(step)
     _tidy(receipt)
     note_moved(Moved(s.source, s.target, s.before.size) for s in _moved(receipt))
     rmtree(receipt.staged, ignore_errors=True)
@@ -101,14 +104,27 @@ def take_back(receipt: Receipt, done: Done | None = None) -> tuple[Receipt, list
         receipt = saved(receipt, "undoing")
         carrier = _Carrier(receipt, done)
         for step in sorted(receipt.steps, key=_sessions_last):
-            carrier.place_back(step)
+            with _locked(step):
+                carrier.place_back(step)
         for step in receipt.steps:
             carrier.rewrite_back(step)
         for step in sorted(receipt.steps, key=_sessions_last, reverse=True):
-            carrier.remove_target(step)
+            with _locked(step):
+                carrier.remove_target(step)
         _tidy(receipt)
         note_moved(Moved(s.target, s.source, s.after.size) for s in _moved(receipt))
         return saved(receipt, "undone"), carrier.notes
+
+
+@contextmanager
+def _locked(step: Step) -> Generator[None]:
+    """Hold the lock of a session, at both of its places, while its file is written or removed."""
+    with ExitStack() as stack:
+        if step.session:
+            # Both places may have one lock.
+            for file in {lock_path(file): file for file in (step.source, step.target)}.values():
+                stack.enter_context(SessionLock.take(file, live=False))
+        yield
 
 
 def _sessions_last(step: Step) -> tuple[bool, bool]:

@@ -16,6 +16,7 @@ from steno.store.read import FileSource
 from steno.store.relocate.belongs import belongings, is_inside
 from steno.store.relocate.rewrite import measure, sum_of
 from steno.store.relocate.values import Move, Plan, Step
+from steno.store.session_lock import refuse_if_locked
 
 __all__ = [
     "Done",
@@ -214,6 +215,7 @@ def refuse_if_live(plan: Plan) -> None:
             continue
         if is_fresh(seen.mtime_ns) or not ids.isdisjoint(_names(step.source)):
             raise Busy(f"{step.source} is being written to", hint=hint)
+        refuse_if_locked(step.source)
 
 
 def _names(path: str) -> list[str]:
