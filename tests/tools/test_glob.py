@@ -30,7 +30,7 @@ def around(tmp_path: Path) -> Around:
 
 @pytest.fixture(params=["ripgrep", "without"])
 def run(request: pytest.FixtureRequest, around: Around) -> Run:
-    tool = Glob() if request.param == "ripgrep" else Glob(find=lambda: None)
+    tool = Glob() if request.param == "ripgrep" else Glob(find=lambda *_folders: None)
 
     def go(pattern: str, **more: Any) -> Outcome:
         return asyncio.run(tool.run({"pattern": pattern, **more}, around, "call"))
