@@ -105,7 +105,9 @@ def _folder_target(path: str, extra: str, *, editable: bool) -> str:
 
 def _file_target(path: str, extra: str) -> str:
     """Return a wheel or source archive: by its name alone if it is not where it was any more."""
-    return _with_extra(path if os.path.isfile(path) else os.path.basename(path), extra)
+    if os.path.isfile(path):
+        return _with_extra(path, extra)
+    return _with_extra(os.path.join(".", os.path.basename(path)), extra)
 
 
 def _checkout_target(extra: str) -> str:
@@ -122,11 +124,15 @@ def _with_extra(path: str, extra: str) -> str:
 
 
 def _relative(path: str) -> str:
-    """Return a path from the working directory if it is inside it."""
+    """Return a path from the working directory if it is inside it.
+
+    With a separator always: installers take a bare word for the name of a package.
+    """
     try:
         here = os.getcwd()
     except OSError:
         return path
     if path == here:
         return "."
-    return path.removeprefix(os.path.join(here, ""))
+    inside = path.removeprefix(os.path.join(here, ""))
+    return path if inside == path else os.path.join(".", inside)
