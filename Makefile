@@ -73,8 +73,9 @@ docs: $(VENV)/.dev ## write everything that is generated again
 pins: $(VENV)-tools/.tools ## write requirements/ again from pyproject.toml
 	@$(VENV)-tools/bin/python tools/pin_requirements.py $(ARGS)
 
-audit: $(VENV)/.dev $(VENV)-tools/.tools ## look for known vulnerabilities, and list licences
-	@$(BIN)/python tools/audit_dependencies.py --python $(VENV)-tools/bin/python $(ARGS)
+audit: $(VENV)/.dev ## look for known vulnerabilities, and list licences
+	@$(MAKE) --silent $(VENV)-tools/.tools >/dev/null 2>&1 || echo "pip-audit could not be installed" >&2
+	@$(BIN)/python -m tools.audit_dependencies --python $(VENV)-tools/bin/python
 
 venv: $(VENV)/.dev ## build the environment with the tools for development
 

@@ -39,7 +39,9 @@ def _text(catalogue: PriceCatalogue) -> str:
     lines = [f'{{"source":{encode(source)},"version":{encode(catalogue.version)},"providers":[']
     for at, provider in enumerate(catalogue.providers):
         comma = "," if at else ""
-        lines.append(f'{comma}{{"id":{encode(provider.id)},"match":{encode(provider.match)},"models":[')
+        lines.append(
+            f'{comma}{{"id":{encode(provider.id)},"match":{encode(provider.match)},"models":['
+        )
         lines.append(",\n".join(map(encode, provider.models)))
         lines.append("]}")
     return "\n".join([*lines, "]}", ""])

@@ -113,7 +113,8 @@ def test_a_line_without_a_version_or_a_hash_is_no_pin(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["# from https://example.org/simple", "--extra-index x.org", "a @ git", "a.files.example.com"]
+    "line",
+    ["# from https://example.org/simple", "--extra-index x.org", "a @ git", "a.files.example.com"],
 )
 def test_a_host_is_noticed(line: str) -> None:
     assert HOST.search(line)
@@ -152,8 +153,10 @@ def test_every_extra_is_in_some_file() -> None:
 
 def test_all_is_every_extra_but_that_for_development() -> None:
     extras: dict[str, list[str]] = project()["project"]["optional-dependencies"]
-    others = {each for name, group in extras.items() if name not in {"all", "dev"} for each in group}
-    assert extras["all"] == sorted(others)
+    others = {
+        each for name, group in extras.items() if name not in {"all", "dev"} for each in group
+    }
+    assert sorted(extras["all"]) == sorted(others)
 
 
 def test_reading_does_not_install_an_agent() -> None:

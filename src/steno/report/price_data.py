@@ -16,9 +16,7 @@ __all__ = ["Clause", "ModelPrices", "PriceCatalogue", "ProviderPrices", "bundled
 
 # How clouds decorate the names: eu.anthropic.claude-x-v1:0, anthropic/claude-x, claude-x[1m].
 _CORE: Final = re.compile(r"(?:^|[./])(claude-[a-z0-9.@-]*?)(?:-v\d+(?::\d+)?)?(?:\[[^\]]*\])?$")
-_COMPACT_DATE: Final = re.compile(
-    r"-(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=[-:]|$)"
-)
+_COMPACT_DATE: Final = re.compile(r"-(20\d\d)(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(?=[-:]|$)")
 _LONGEST_NAME: Final = 1_000
 
 
