@@ -42,7 +42,7 @@ def command(monkeypatch: pytest.MonkeyPatch, record: Any, installer: str = "pip\
     """Return the words of the install command for a record of a direct URL."""
     text = record if isinstance(record, str) else json.dumps(record)
     installed = Installed(direct_url=text, INSTALLER=installer)
-    monkeypatch.setattr(importlib.metadata, "distribution", lambda _name: installed)
+    monkeypatch.setattr(importlib.metadata, "distribution", {"steno": installed}.__getitem__)
     return shlex.split(extras.install_command("agent"))
 
 

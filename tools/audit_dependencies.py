@@ -48,16 +48,16 @@ _PHRASES: Final = {
 
 def licence_of(package: Distribution) -> str:
     """Return the licence of a package: by its metadata, else by its licence file."""
-    metadata = package.metadata
-    expression = metadata.get("License-Expression")
+    fields: dict[str, Any] = package.metadata.json
+    expression: str = fields.get("license_expression", "")
     if expression:
         return expression
-    named = (metadata.get("License") or "").strip()
+    named: str = fields.get("license", "").strip()
     if named and named.upper() != "UNKNOWN" and "\n" not in named:
         return _NAMES.get(named, named)
-    classified = [
+    classified: list[str] = [
         name.rpartition(" :: ")[2]
-        for name in metadata.get_all("Classifier") or []
+        for name in fields.get("classifier", [])
         if name.startswith(_CLASSIFIER) and not name.endswith("OSI Approved")
     ]
     if classified:

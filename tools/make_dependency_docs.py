@@ -15,7 +15,6 @@ from typing import Any, Final
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-
 from tools.audit_dependencies import flag_of, licence_of
 from tools.pin_requirements import ROOT, Pin, groups, pinned
 
@@ -42,6 +41,10 @@ that it is configured with.
 
 The name `steno` belongs to another project in the public registry: install from a checkout or a wheel.
 A command whose extra is missing prints the line that installs it, and exits with 2.
+"""
+BASE: Final = """\
+Reading, listing, searching, counting, checking, repairing, exporting, archiving, moving, following and
+exploring sessions, and serving recorded ones.
 """
 EXTRAS: Final = {
     "agent": "`steno chat` and `steno acp`.",
@@ -157,9 +160,7 @@ def build() -> str:
     below = pins.closure(base)
     parts = [
         INTRO,
-        f"## Base: {len(below)} packages\n\n"
-        "Reading, listing, searching, counting, checking, repairing, exporting, archiving, moving, "
-        "following and exploring sessions, and serving recorded ones.\n",
+        f"## Base: {len(below)} packages\n\n{BASE}",
         *_tables(pins, base, below, {}),
     ]
     for name, about in EXTRAS.items():
@@ -172,7 +173,7 @@ def build() -> str:
     direct = [normal(each) for each in (*extras["dev"], *tools)]
     parts += [
         "## Development\n\nTests, checks and builds; never installed with steno.\n",
-        *_tables(pins, direct, dict.fromkeys(direct, set[str]()), {}),
+        *_tables(pins, direct, {name: set[str]() for name in direct}, {}),
     ]
     return "\n".join(parts)
 

@@ -161,7 +161,7 @@ def pinned() -> list[Pin]:
 
 def main() -> None:
     """Write the requirements files again."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--upgrade", action="store_true", help="take the newest versions")
     parser.add_argument("--upgrade-package", action="append", default=[], metavar="NAME")
     asked = parser.parse_args()

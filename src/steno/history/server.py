@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from steno._version import __version__
-from steno.errors import Ambiguous, BadRequest, StenoError
+from steno.errors import Ambiguous, StenoError
 from steno.extras import require
 from steno.history.asked import Brief, Files, Search, Show, Usage, asked, schema
 from steno.history.library import Library
