@@ -24,10 +24,10 @@ ALONE := home=$$(mktemp -d) || exit 1; \
 # Exit 5 is pytest's word for "nothing selected".
 OR_NONE := || test $$? -eq 5
 
-GENERATORS := make_views make_format_docs make_cli_docs make_findings_docs make_examples make_screens
+GENERATORS := make_prices make_views make_format_docs make_cli_docs make_findings_docs make_dependency_docs make_examples make_screens
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test check bench interop interop-quick faults docs clean
+.PHONY: help venv run test check bench interop interop-quick faults docs pins audit clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -59,7 +59,7 @@ check: $(VENV)/.dev ## lint, format, types, layers, generated files, docs
 	for tool in $(GENERATORS); do $(BIN)/python -m tools.$$tool --check; done; \
 	$(PYTEST) -q tests/docs
 
-bench: $(VENV)/.bench ## measure speed and memory
+bench: $(VENV)/.dev ## measure speed and memory
 	@$(COMPILE)
 	@$(ALONE) $(BIN)/python bench/run.py $(ARGS)
 
@@ -75,30 +75,46 @@ faults: $(VENV)/.dev ## kill processes and fill disks on purpose
 docs: $(VENV)/.dev ## write everything that is generated again
 	@$(ALONE) set -e; for tool in $(GENERATORS); do $(BIN)/python -m tools.$$tool; done
 
+pins: $(VENV)-tools/.tools ## write requirements/ again from pyproject.toml
+	@$(VENV)-tools/bin/python tools/pin_requirements.py $(ARGS)
+
+audit: $(VENV)/.dev ## look for known vulnerabilities, and list licences
+	@$(MAKE) --silent $(VENV)-tools/.tools >/dev/null 2>&1 || echo "pip-audit could not be installed" >&2
+	@$(BIN)/python -m tools.audit_dependencies --python $(VENV)-tools/bin/python
+
 venv: $(VENV)/.dev ## build the environment with the tools for development
 
 clean: ## remove the environment and all caches
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-tools build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests tools bench docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are newer than what they were made from, so a second run installs nothing.
 
-$(VENV)/.pip:
+# Packages come at the versions and with the hashes of `requirements/`; steno itself is built with
+# the hatchling of that folder, and asks for nothing more.
+
+INSTALL := $(PIP) install --require-hashes
+INSTALL_STENO := $(PIP) install --no-deps --no-build-isolation -e .
+
+$(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("steno needs Python 3.11 or newer, this is %s: name another, as in make PYTHON=python3.13" % sys.version.split()[0])'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) install --upgrade pip
 	@touch $@
 
-$(VENV)/.runtime: $(VENV)/.pip pyproject.toml constraints.txt
-	@$(PIP) install -c constraints.txt -e .
+$(VENV)/.runtime: $(VENV)/.python pyproject.toml requirements/build.txt requirements/base.txt requirements/agent.txt
+	@$(INSTALL) -r requirements/build.txt -r requirements/agent.txt
+	@$(INSTALL_STENO)
 	@$(COMPILE)
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.pip pyproject.toml constraints.txt
-	@$(PIP) install -c constraints.txt -e '.[dev]'
+$(VENV)/.dev: $(VENV)/.python pyproject.toml requirements/build.txt requirements/base.txt requirements/agent.txt requirements/dev.txt
+	@$(INSTALL) -r requirements/build.txt -r requirements/dev.txt
+	@$(INSTALL_STENO)
 	@$(COMPILE)
 	@touch $@ $(VENV)/.runtime
 
-$(VENV)/.bench: $(VENV)/.dev
-	@$(PIP) install -c constraints.txt -e '.[bench]'
+# uv and pip-audit have many dependencies; they stay out of the environment that is tested.
+$(VENV)-tools/.tools: $(VENV)/.python requirements/tools.txt
+	@test -x $(VENV)-tools/bin/python || $(PYTHON) -m venv $(VENV)-tools
+	@$(VENV)-tools/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements/tools.txt
 	@touch $@

@@ -14,7 +14,7 @@ from steno._version import __version__
 
 TARGETS = {
     *("run", "test", "check", "bench", "interop", "interop-quick"),
-    *("faults", "help", "venv", "docs", "clean"),
+    *("faults", "help", "venv", "docs", "pins", "audit", "clean"),
 }
 LONGEST = 500
 # Joined here, so that this file does not hold what it looks for.
@@ -105,30 +105,6 @@ def test_the_check_for_every_change_can_be_run() -> None:
     assert "set -euo pipefail" in read(script)
     if os.name == "posix":
         assert script.stat().st_mode & stat.S_IXUSR
-
-
-def test_everything_that_is_installed_has_one_version() -> None:
-    lines = [
-        line for line in read(ROOT / "constraints.txt").splitlines() if line[:1] not in ("", "#")
-    ]
-    assert [line for line in lines if not re.fullmatch(r"[\w.-]+==[\w.]+", line)] == []
-    names = [normal(line.partition("==")[0]) for line in lines]
-    assert names == sorted(set(names))
-    wanted = [
-        *project()["project"]["dependencies"],
-        *extras(),
-        *project()["build-system"]["requires"],
-    ]
-    assert {normal(re.split(r"[<>=!~\[ ;]", want)[0]) for want in wanted} - set(names) == set()
-
-
-def extras() -> list[str]:
-    groups: dict[str, list[str]] = project()["project"]["optional-dependencies"]
-    return [each for group in groups.values() for each in group]
-
-
-def normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def test_the_readme_names_the_pythons_the_package_claims() -> None:

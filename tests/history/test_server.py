@@ -138,5 +138,5 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
         if name == "mcp" or name.startswith("mcp."):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "mcp", None)
-    with pytest.raises(steno.BadRequest, match="needs the package"):
+    with pytest.raises(steno.BadRequest, match=r"needs the extra `mcp`: .* install "):
         serving.serve(Library(None))

@@ -25,7 +25,7 @@ def around(tmp_path: Path) -> Around:
 
 @pytest.fixture(params=["ripgrep", "without"])
 def run(request: pytest.FixtureRequest, around: Around) -> Run:
-    tool = Grep() if request.param == "ripgrep" else Grep(find=lambda: None)
+    tool = Grep() if request.param == "ripgrep" else Grep(find=lambda *_folders: None)
 
     def go(pattern: str, **more: Any) -> Outcome:
         asked = {
@@ -260,7 +260,7 @@ def test_a_search_that_takes_too_long_is_ended(
 
     monkeypatch.setattr(programs, "run_program", hurried)
     with pytest.raises(ToolFailure, match="took too long"):
-        asyncio.run(Grep(find=lambda: None).run({"pattern": "(a+)+b"}, around, "call"))
+        asyncio.run(Grep(find=lambda *_folders: None).run({"pattern": "(a+)+b"}, around, "call"))
 
 
 def test_a_search_that_finds_too_much_says_so(

@@ -13,7 +13,7 @@ import asyncio
 import importlib
 import os
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO, TypeAlias, cast
 
 import msgspec
@@ -21,6 +21,8 @@ import msgspec
 from steno.agent.mcp_results import letters, number_in, outcome_of
 from steno.agent.mcp_servers import SECRET, Server
 from steno.agent.programs import Capture
+from steno.errors import BadRequest
+from steno.extras import require
 from steno.tools.base import Around, Outcome, Spec, ToolFailure
 
 if TYPE_CHECKING:
@@ -74,7 +76,8 @@ class Connections:
         """Wait until every server has answered or failed, but no longer than that."""
         if self._links and seconds:
             # What it takes to begin is not theirs to answer for.
-            await _library()
+            with suppress(BadRequest):  # which each of them fails with as well
+                await _library()
         waits = [asyncio.ensure_future(link.settled.wait()) for link in self._links]
         if waits:
             _done, late = await asyncio.wait(waits, timeout=seconds)
@@ -96,7 +99,12 @@ class Connections:
 
 
 async def _library() -> None:
-    """Load the library, which takes a while."""
+    """Load the library, which takes a while.
+
+    Raises:
+        BadRequest: it is not installed.
+    """
+    require("mcp", "an MCP server")
     await asyncio.to_thread(importlib.import_module, "mcp")
 
 

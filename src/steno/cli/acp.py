@@ -10,6 +10,7 @@ from steno.cli.engine_options import ALLOWED, DISALLOWED, MAX_TURNS, MODEL, MODE
 from steno.cli.options import COLOR, JSON, options
 from steno.cli.screen import Screen, write_json
 from steno.errors import BadRequest
+from steno.extras import require
 from steno.safe.terminal import ColourMode
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def command(*, editor: bool, as_json: bool, color: ColourMode, **asked: Any) -> 
         return
     if as_json:
         raise click.UsageError("--json goes with --editor")
+    require("agent", "`steno acp`")
     if sys.stdin is None or sys.stdin.isatty():
         raise BadRequest(
             "an editor starts this, with pipes to talk through",

@@ -19,6 +19,7 @@ from steno.cli.engine_options import ALLOWED, DISALLOWED, MAX_TURNS, MODEL, MODE
 from steno.cli.options import COLOR, JSON, options
 from steno.cli.screen import Screen, harmless, write_bytes, write_json
 from steno.errors import BadRequest
+from steno.extras import require
 from steno.format.encode import encode
 from steno.safe.terminal import ColourMode, clean, one_line
 
@@ -185,6 +186,7 @@ class Asked(msgspec.Struct):
 @options(JSON, COLOR)
 def command(**asked: Any) -> None:
     """Let an agent work on the files of this folder."""
+    require("agent", "`steno chat`")
     for name in ("mode", "thinking", "effort"):
         asked[name] = asked[name] or ""
     if asked["as_json"]:

@@ -23,8 +23,8 @@ comes back quoted, in fences that it cannot close, with secrets masked, a page a
   claude mcp add steno -- steno mcp --project .    told only of the project it is in
   steno mcp --tools                                what agents can ask
 
-It is started by the agent, and ends when the agent closes it. Needs the package `mcp`
-(pip install 'steno[mcp]').
+It is started by the agent, and ends when the agent closes it. Needs the extra `mcp`;
+without it, the command says how to install it.
 """
 _INDENT: Final = 4
 

@@ -82,7 +82,8 @@ class Completions(Completer):
         """Return the files below here, as ripgrep lists them: without what git ignores."""
         if self._is_fresh():
             return self._files[2]
-        cwd, program = self._cwd(), ripgrep()
+        cwd = self._cwd()
+        program = ripgrep(cwd)
         files = _listed(program, cwd) if program else _walked(cwd)
         self._files = (cwd, time.monotonic(), files)
         return files

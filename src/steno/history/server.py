@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from steno._version import __version__
-from steno.errors import Ambiguous, BadRequest, StenoError
+from steno.errors import Ambiguous, StenoError
+from steno.extras import require
 from steno.history.asked import Brief, Files, Search, Show, Usage, asked, schema
 from steno.history.library import Library
 from steno.history.pages import paged
@@ -157,11 +158,9 @@ def serve(library: Library) -> None:
     Raises:
         BadRequest: the SDK is not installed.
     """
-    try:
-        import anyio
-        from mcp.server.stdio import stdio_server
-    except ImportError as error:
-        raise BadRequest("this needs the package `mcp`", hint="pip install 'steno[mcp]'") from error
+    require("mcp", "`steno mcp`")
+    import anyio
+    from mcp.server.stdio import stdio_server
 
     async def run() -> None:
         server = make_server(library)

@@ -87,7 +87,7 @@ class Glob:
 
     async def _list(self, folder: str, around: Around) -> tuple[list[str], bool]:
         """Return the paths of all files in a folder, and whether that is all of them."""
-        program = self._find()
+        program = self._find(around.project, around.cwd, *around.folders)
         if program is None:
             return await asyncio.to_thread(_walked, folder)
         command = [program, *FLAGS, "--files", "--null", "./"]

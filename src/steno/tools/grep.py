@@ -72,7 +72,7 @@ class Grep:
         """Search."""
         asked = taken(given, Search)
         job = await asyncio.to_thread(_job, asked, around, call)
-        program = self._find()
+        program = self._find(around.project, around.cwd, *around.folders)
         if program is None:
             given_on = msgspec.json.encode(asked)
             ran = await run_self("steno.tools.grep_stand_in", job.real, job.name, given=given_on)

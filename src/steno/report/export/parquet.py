@@ -1,17 +1,16 @@
 """The tables of the index as Parquet files, for those who ask with other engines.
 
-Needs pyarrow, which comes with `steno[parquet]`.
+Needs pyarrow, which the extra `parquet` installs.
 """
 
 import os
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from io import BytesIO
 from sqlite3 import Connection
 from typing import Any, Final
 
-from steno.errors import BadRequest
+from steno.extras import require
 from steno.report.export.files import Job
 from steno.report.export.put import make_folder, put_file
 from steno.safe.masking import Masker
@@ -42,8 +41,7 @@ def need_pyarrow() -> None:
     Raises:
         BadRequest: it is not.
     """
-    if find_spec("pyarrow") is None:
-        raise BadRequest("Parquet needs pyarrow", hint="pip install 'steno[parquet]'")
+    require("parquet", "Parquet")
 
 
 def tables(
