@@ -13,7 +13,7 @@ afterwards, and its records stay the records they were.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -145,27 +145,35 @@ def _starts(data: bytes) -> list[int]:
 def edits_of(data: bytes) -> list[Edit]:
     """Return everything that has to be masked in a text, in order."""
     found: list[Edit] = []
+    examined: dict[str, int] = {}
     for low in range(0, len(data), _CHUNK):
-        _look(data, low, found)
+        _look(data, low, found, examined)
     if all(one.end <= other.begin for one, other in pairwise(found)):
         # As nearly always.
         return found
     found.sort(key=_order)
     made: list[Edit] = []
-    end = -1
     for edit in found:
-        if edit.begin >= end:
+        last = made[-1] if made else None
+        if last is None or edit.begin >= last.end:
             made.append(edit)
-            end = edit.end
-        elif edit.end > end:
-            last = made[-1]
-            end = edit.end
-            made[-1] = Edit(last.begin, end, last.family, last.cover, last.new)
+            continue
+        # Of two that overlap, one is made: the more certain of them names it.
+        surer = min(last, edit, key=_rank)
+        end = max(last.end, edit.end)
+        made[-1] = Edit(last.begin, end, surer.family, surer.cover, surer.new)
     return made
 
 
-def _order(edit: Edit) -> tuple[int, int]:
-    return edit.begin, -edit.end
+def _order(edit: Edit) -> tuple[int, int, int]:
+    return edit.begin, -edit.end, _rank(edit)
+
+
+def _rank(edit: Edit) -> int:
+    return _RANKS[edit.family]
+
+
+_RANKS: Final = {family: number for number, family in enumerate(IDS)}
 
 
 # Looking
@@ -227,8 +235,11 @@ def _needles() -> _Needles:
     return _Needles(tuple(made), homes, max(map(len, texts)), find)
 
 
-def _look(data: bytes, low: int, found: list[Edit]) -> None:
-    """Find what is to be masked and whose needle begins in one chunk of a text."""
+def _look(data: bytes, low: int, found: list[Edit], examined: dict[str, int]) -> None:
+    """Find what is to be masked and whose needle begins in one chunk of a text.
+
+    `examined` says of each family up to where it looked already.
+    """
     needles = _needles()
     all_of_them, homes = needles.all, needles.homes
     hidden: dict[str, tuple[Cover, list[tuple[int, bytes]]]] = {}
@@ -245,50 +256,38 @@ def _look(data: bytes, low: int, found: list[Edit]) -> None:
         needle = all_of_them[number]
         for cover in needle.covers:
             hidden.setdefault(cover.id, (cover, []))[1].append((at, needle.text))
-        if needle.families or needle.mail:
-            found += _bare(data, at, needle)
+        for family in needle.families:
+            if at < examined.get(family.id, 0):
+                continue
+            match = family.at(data, at)
+            if match is not None:
+                examined[family.id] = match.examined
+                for span in match.spans:
+                    found.append(_masked(*span, match.family or family.id))
+        if needle.mail:
+            mail = mail_at(data, at)
+            if mail is not None:
+                found.append(_masked(*mail, _MAIL))
     for cover, hits in hidden.values():
-        found += _uncovered(data, cover, sorted(hits))
-
-
-def _bare(data: bytes, at: int, needle: _Needle) -> Iterator[Edit]:
-    """Yield the secrets and addresses that stand plainly where a needle does."""
-    for family in needle.families:
-        found = family.at(data, at)
-        if found is not None:
-            yield _masked(*found, family.id)
-    if needle.mail:
-        mail = mail_at(data, at)
-        if mail is not None:
-            yield _masked(*mail, _MAIL)
+        for start, end, family in cover.scan(data, sorted(hits), _family_in):
+            found.append(_masked(start, end, family, cover.id))
 
 
 def _masked(begin: int, end: int, family: str, cover: str = "") -> Edit:
     return Edit(begin, end, family, cover, b"<masked:%s>" % family.encode())
 
 
-def _uncovered(data: bytes, cover: Cover, hits: list[tuple[int, bytes]]) -> Iterator[Edit]:
-    """Yield the secrets under a cover; a run that has many needles in it is looked at once."""
-    done = -1
-    for at, needle in hits:
-        if at < done:
-            continue
-        run = cover.run(data, at, needle)
-        if run is None:
-            continue
-        begin, end, text = run
-        family = _family_in(text)
-        if family:
-            yield _masked(begin, end, family, cover.id)
-        if family or cover.whole:
-            done = end
-
-
 def _family_in(text: bytes) -> str:
-    """Return the family of a secret that stands in a text, or nothing."""
+    """Return the most certain family of the secrets that stand in a text, or nothing."""
     needles = _needles()
-    for number, at, _ in sorted(needles.find(text)):
+    examined: dict[str, int] = {}
+    found: set[str] = set()
+    for at, number in sorted((begin, number) for number, begin, _ in needles.find(text)):
         for family in needles.all[number].families:
-            if family.at(text, at) is not None:
-                return family.id
-    return ""
+            if at < examined.get(family.id, 0):
+                continue
+            match = family.at(text, at)
+            if match is not None:
+                examined[family.id] = match.examined
+                found.update((match.family or family.id,) if match.spans else ())
+    return min(found, key=_RANKS.__getitem__) if found else ""
