@@ -6,12 +6,14 @@ on how the two are joined. All of it looks at a bounded number of bytes.
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 
+from steno.safe.lazy_pattern import LazyPattern
 from steno.safe.family import Family, Match
-from steno.safe.secret_values import is_password, is_placeholder, is_random
+from steno.safe.secret_values import is_password, is_placeholder, is_random, is_scrambled
 
 __all__ = ["NAMED"]
 
@@ -20,13 +22,13 @@ _NAME_BEHIND: Final = 40
 _VALUE_MOST: Final = 4_096
 _AWS_SECRET: Final = 40
 """Letters of an AWS secret key."""
-_NAME_LETTERS: Final = re.compile(rb"[A-Za-z0-9_.-]*+")
-_PARTS: Final = re.compile(rb"[A-Z]{2,32}+(?![a-z])|[A-Z]?[a-z]{1,64}+|[A-Z]|[0-9]{1,32}+")
+_NAME_LETTERS: Final = LazyPattern(rb"[A-Za-z0-9_.-]*+")
+_PARTS: Final = LazyPattern(rb"[A-Z]{2,32}+(?![a-z])|[A-Z]?[a-z]{1,64}+|[A-Z]|[0-9]{1,32}+")
 _QUOTE: Final = rb"\\{0,7}[\"'`]"
 _GAP: Final = rb"[ \t]{0,32}+"
 _COLOUR: Final = rb"(?:(?:\\{1,7}(?:u001[bB]|x1[bB]|033|e)|\x1b)\[[0-9;]{0,16}m)?"
 
-_JOINT: Final = re.compile(
+_JOINT: Final = LazyPattern(
     rb"(?P<closed>" + _QUOTE + rb")?+(?P<subscript>\])?+" + _GAP + rb"(?:"
     # Settings, code and JSON; with a type between name and value, as in `key: str = "x"`.
     rb"(?P<sign>:[ \t]{0,2}(?:[A-Za-z]{1,12}(?:\[[A-Za-z| ]{1,20}\])?|&?str|Final)[ \t]{0,2}=(?!=)"
@@ -36,25 +38,25 @@ _JOINT: Final = re.compile(
     # XML, and settings in which name and value stand side by side.
     rb"|(?P<tag>>)"
     rb"|(?P<beside>(?:,|/?>)?[ \t]{0,4}(?:(?:\\{1,7}r)?\\{1,7}n|\r?\n)?[ \t]{0,24}(?:\\{0,7}[\"'])?(?:value|default|Value)"
-    rb"(?:\\{0,7}[\"'])?[ \t]{0,2}[:=][ \t]{0,2})"
+    rb"(?:\\{0,7}[\"'])?[ \t]{0,2}[:=][ \t]{0,2}|(?:--body|--value|--plaintext|-b)[ =])"
     rb"|(?P<comma>,[ \t]{0,32}+)(?=\\{0,7}[\"'`])"
     rb"|(?P<block>\{[^{}]{0,300}?default[ \t]{0,8}=[ \t]{0,8})"
-    rb"|(?P<is>(?:is|was)[ \t]{1,2}:?[ \t]{0,2})"
+    rb"|(?P<is>(?:(?:for|of|to|on)(?:[ ][A-Za-z0-9_'-]{1,20}){1,4}?[ ])?(?:is|was)[ \t]{1,2}:?[ \t]{0,2})"
     rb"|(?P<space>)"
     rb")" + _COLOUR
 )
-_OPEN: Final = re.compile(rb"(?:[rbuf@]{0,2}(\\{0,7}[\"'`]))")
-_BARE: Final = re.compile(rb"[^\s\"'`\\,;&<>(){}\[\]|]{1,1024}+")
-_LINE: Final = re.compile(rb"[^\s\"'`\\]{1,1024}+")
-_UUID: Final = re.compile(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
-_HEX: Final = re.compile(rb"[0-9a-fA-F]{16,512}+\Z")
-_CODE: Final = re.compile(rb"[(\[.]|::|->")
-_BEFORE_LINE: Final = re.compile(rb"(?:\A|[\n\r]|\\n|[\"'`]|(?:export|set|ENV|ARG|env|-e|--env|setx|setenv)[ \t]{1,4})\Z")
-_SET: Final = re.compile(
+_OPEN: Final = LazyPattern(rb"(?:[rbuf@]{0,2}(\\{0,7}[\"'`]))")
+_BARE: Final = LazyPattern(rb"[^\s\"'`\\,;&<>(){}\[\]|]{1,512}+")
+_LINE: Final = LazyPattern(rb"[^\s\"'`\\]{1,512}+")
+_UUID: Final = LazyPattern(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
+_HEX: Final = LazyPattern(rb"[0-9a-fA-F]{16,512}+\Z")
+_CODE: Final = LazyPattern(rb"[(\[.]|::|->")
+_BEFORE_LINE: Final = LazyPattern(rb"(?:\A|[\n\r]|\\n|[\"'`]|(?:export|set|ENV|ARG|env|-e|--env|setx|setenv)[ \t]{1,4})\Z")
+_SET: Final = LazyPattern(
     rb"(?:(?:^|[\s\"'(;=`]|\\n)-{1,2})\Z|(?:\bset|\bsetenv|\bsetx|\bENV|\bset -[a-zA-Z]{1,4}|\bput|\badd)[ \t]{1,4}\Z"
 )
-_NETRC: Final = re.compile(rb"\b(?:machine|login|default)(?:[ \t\r\n]|\\{1,7}[nrt])")
-_SQL: Final = re.compile(rb"(?:\b(?i:with|role|user|identified|encrypted|set)\b[^;]{0,80})\Z")
+_NETRC: Final = LazyPattern(rb"\b(?:machine|login|default)(?:[ \t\r\n]|\\{1,7}[nrt])")
+_SQL: Final = LazyPattern(rb"(?:\b(?i:with|role|user|identified|encrypted|set)\b[^;]{0,80})\Z")
 
 
 class _Name(msgspec.Struct, frozen=True):
@@ -64,6 +66,8 @@ class _Name(msgspec.Struct, frozen=True):
     """`password`, `secret` or `key`; nothing for a name that says nothing."""
     loud: bool
     """Whether it is written like a variable of the environment."""
+    phrase: bool = False
+    """Whether its value may be several words."""
     session: bool = False
     """Whether it is the id of a session, which is often no secret."""
 
@@ -112,6 +116,7 @@ _NOT_PASS: Final = frozenset(b"minipass compass bypass trespass surpass encompas
 _PUBLIC: Final = frozenset(("public", "pub", "publishable", "next_public"))
 
 
+@lru_cache(maxsize=4_096)
 def _read_name(name: bytes) -> _Name:
     """Return what a name says about its value."""
     parts = [part.decode("latin-1").lower() for part in _PARTS.findall(name)]
@@ -119,12 +124,15 @@ def _read_name(name: bytes) -> _Name:
         parts.pop()
     if len(parts) > 1 and parts[-1] in _FORMS:
         parts.pop()
+    if parts[-2:] == ["secret", "id"]:
+        # The half of a login with Vault that is a secret.
+        parts.pop()
     if not parts or parts[-1] in _HARMLESS or any(part in _PUBLIC for part in parts[:-1]):
         return _NOTHING
     loud = name.isupper()
     last = parts[-1]
     if last in _PASSWORD or last.endswith(("password", "passwd", "passphrase")):
-        return _Name("password", loud)
+        return _Name("password", loud, phrase=last.endswith("phrase"))
     if last.endswith(("pass", "pwd")) and last.encode() not in _NOT_PASS:
         return _Name("password", loud)
     if last in _SECRET or last.endswith(("secret", "token", "apikey", "secretkey", "cookie")):
@@ -145,6 +153,10 @@ def _read_name(name: bytes) -> _Name:
 
 
 _NOTHING: Final = _Name("", loud=False)
+
+
+_FOLLOWING: Final = frozenset(bytes((byte,)) for byte in b"=:\"'`\\ \t\r\n>],(|?+!/\x1b")
+"""Bytes that may stand behind the name of a value."""
 
 
 class _Value(msgspec.Struct, frozen=True):
@@ -171,7 +183,7 @@ def _value_at(data: bytes, place: int) -> _Value | None:
             return None
         return _Value(begin, end, text, quoted=True) if text else None
     line = _LINE.match(data, place)
-    if line is not None and _is_scrambled(line[0]) and is_random(line[0]):
+    if line is not None and data[line.end() : line.end() + 1] != b" " and is_scrambled(line[0]):
         return _Value(place, line.end(), line[0], quoted=False)
     bare = _BARE.match(data, place)
     return _Value(place, bare.end(), bare[0], quoted=False) if bare else None
@@ -187,22 +199,32 @@ def _named_at(data: bytes, place: int) -> Match | None:
     if data[begin - 1 : begin] == b"\\" and begin < place and data[begin : begin + 1] in b"nrtbf":
         # The letter of an escape, as in `\nPASSWORD=`.
         begin += 1
+    if data[place : place + len(b"api key")].lower() == b"api key":
+        # `API key`, in a sentence.
+        return _value_of(data, place, place + len(b"api key"), _Name("secret", loud=False))
     behind = _NAME_LETTERS.match(data, place, place + _NAME_BEHIND)
     end = behind.end() if behind else place
     if end - place >= _NAME_BEHIND:
         return None
     while begin < place and data[begin : begin + 1] in (b".", b"-"):
         begin += 1
-    name = _read_name(data[begin:end].strip(b".-"))
-    if not name.kind:
-        return None
     while data[end - 1 : end] in (b".", b"-"):
         end -= 1
+    if data[end : end + 1] not in _FOLLOWING:
+        return None
+    name = _read_name(data[begin:end])
+    return _value_of(data, begin, end, name) if name.kind else None
+
+
+def _value_of(data: bytes, begin: int, end: int, name: _Name) -> Match | None:
+    """Examine what stands behind a name."""
     joint = _JOINT.match(data, end)
     if joint is None:
         return None
     value = _value_at(data, joint.end())
-    if value is None or not _is_secret(data, begin, joint, name, value):
+    if value is None or (joint.lastgroup == "space" and value.text.isalpha() and len(value.text) < 4):
+        return None
+    if not _is_secret(data, begin, joint, name, value):
         return None
     last = value.end
     if not value.quoted and name.loud and _BEFORE_LINE.search(data, max(0, begin - 12), begin):
@@ -227,7 +249,7 @@ def _is_secret(
     data: bytes, begin: int, joint: re.Match[bytes], name: _Name, value: _Value
 ) -> bool:
     text = value.text
-    if value.quoted and _is_scrambled(text) and is_random(text):
+    if value.quoted and is_scrambled(text):
         return True
     if is_placeholder(text):
         return False
@@ -236,6 +258,8 @@ def _is_secret(
             return False
         text = text.rstrip(b".:")
     kind = joint.lastgroup
+    if name.phrase and value.quoted and kind == "sign":
+        return text.count(b" ") >= 2 or is_password(text, quoted=True)
     strong = _is_strong(text, value, name)
     if kind == "space":
         return _is_secret_word(data, begin, joint, name, value, strong=strong)
@@ -248,12 +272,15 @@ def _is_secret(
     if kind == "tag" and (data[begin - 1 : begin] != b"<" or data[value.end : value.end + 1] != b"<"):
         return False
     option = data[begin - 2 : begin] == b"--"
+    tight = joint["sign"] == b"=" and joint.end() - joint.start() <= 1
+    if name.loud and tight and name.kind == "secret" and is_password(text, quoted=value.quoted):
+        return not _is_code(text, value)
     return _is_weak(text, name, value) or _is_loud(data, joint, name, value, option=option)
 
 
 def _is_strong(text: bytes, value: _Value, name: _Name) -> bool:
     """Say whether a value was generated."""
-    if any(byte <= 32 for byte in text) and not _is_scrambled(text):
+    if any(byte <= 32 for byte in text) and not is_scrambled(text):
         return False
     if _UUID.match(text):
         return name.kind in ("password", "secret") and not name.session
@@ -261,13 +288,7 @@ def _is_strong(text: bytes, value: _Value, name: _Name) -> bool:
         return len(set(text)) >= 6
     if name.kind == "key":
         return len(text) >= 16 and is_random(text) and b"/" not in text[:1]
-    return is_random(text) or (value.quoted and _is_scrambled(text))
-
-
-def _is_scrambled(text: bytes) -> bool:
-    """Say whether a text is mixed of many kinds of letters, as keys of web frameworks are."""
-    kinds = sum(1 for byte in set(text) if 33 <= byte < 127 and not bytes((byte,)).isalnum())
-    return len(text) >= 24 and kinds >= 5 and b"  " not in text and any(48 <= byte < 58 for byte in text)
+    return is_random(text) or (value.quoted and is_scrambled(text))
 
 
 def _is_weak(text: bytes, name: _Name, value: _Value) -> bool:
@@ -280,7 +301,7 @@ def _is_weak(text: bytes, name: _Name, value: _Value) -> bool:
     return False
 
 
-_VARIABLE: Final = re.compile(rb"(?:[a-z]{1,3}|[A-Za-z_]*(?:pass|pw|secret|token|key|cred|auth|hash|salt)[A-Za-z_]*)[0-9]{0,3}\Z", re.IGNORECASE)
+_VARIABLE: Final = LazyPattern(rb"(?:[a-z]{1,3}|[A-Za-z_]*(?:pass|pw|secret|token|key|cred|auth|hash|salt)[A-Za-z_]*)[0-9]{0,3}\Z", re.IGNORECASE)
 
 
 def _is_code(text: bytes, value: _Value) -> bool:
@@ -330,7 +351,7 @@ def _is_secret_word(
     return strong and (value.quoted or len(value.text) >= 12)
 
 
-_IS_WORD: Final = re.compile(rb"[a-z]{1,12}(?:[-_][a-z]{1,12}){0,3}\Z|[A-Z_]{1,40}\Z")
+_IS_WORD: Final = LazyPattern(rb"[a-z]{1,12}(?:[-_][a-z]{1,12}){0,3}\Z|[A-Z_]{1,40}\Z")
 
 
 def _is_option_word(data: bytes, value: _Value) -> bool:
@@ -353,7 +374,7 @@ _WORDS: Final = (
     b"assword asswd assphrase asscode requirepass masterauth pwd Pwd PWD ASSWORD ASSWD ASSPHRASE ecret "
     b"ECRET api_key API_KEY apiKey ApiKey api-key API-KEY Api-Key apikey APIKEY Apikey "
     b"ccess_key ACCESS_KEY redential REDENTIAL essionid= ESSID= ESSIONID= "
-    b"mnemonic".split()
+    b"mnemonic essionid\" essionid'".split()
 )
 _SHORT: Final = b"oken OKEN _key _KEY -key -Key -KEY Key pass Pass PASS _pw _PW auth AUTH salt Salt SALT jwt JWT psk creds CREDS".split()
 _FOLLOW: Final = (b"=", b":", b"\n", b"\r", b'"', b"'", b"\\", b" ", b"]", b">", b"`")
@@ -369,7 +390,7 @@ _NEEDLES: Final = (
         if not (word in _TIGHT and follow == b" ")
     ),
     *(word + b" =" for word in sorted(_TIGHT)),
-    *(b"-pass ", b"_pass ", b"storepass ", b"keypass ", b"auth ", b"-key ", b"session=", b"sid=", b"key-data:", b'key-data"', b"key_data", b"API key", b"api key"),
+    *(b"-pass ", b"_pass ", b"storepass ", b"keypass ", b"auth ", b"-key ", b"session=", b"sid=", b"essionid\\", b"session':", b"key-data:", b'key-data"', b"key_data", b"API key", b"api key"),
 )
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from steno.safe.lazy_pattern import LazyPattern
 from steno.safe.credentials import cookie_spans
 from steno.safe.family import Family, Match, Span, begins_word
 from steno.safe.secret_values import is_placeholder
@@ -20,9 +21,9 @@ _MOST_BYTES: Final = 4_000
 _MOST_WORDS: Final = 80
 _LONGEST: Final = 24
 _WINDOW: Final = 1_000
-_SPACE: Final = re.compile(rb"(?:[ \t]|\\{1,15}\r?\n|\\{3,15}n){1,40}+")
+_SPACE: Final = LazyPattern(rb"(?:[ \t]|\\{1,15}\r?\n|\\{3,15}n){1,40}+")
 """What parts two words: also a line that goes on behind a backslash."""
-_WORD: Final = re.compile(
+_WORD: Final = LazyPattern(
     rb"(?:\\{0,7}\"[^\"\\\n]{0,600}+\\{0,7}\"|\\{0,7}'[^'\\\n]{0,600}+\\{0,7}'|[^\s\"'\\|;&<>()`]{1,600}+|\\{1,2}[^\snrt\"'])"
     rb"(?:\\{0,7}\"[^\"\\\n]{0,600}+\\{0,7}\"|\\{0,7}'[^'\\\n]{0,600}+\\{0,7}'|[^\s\"'\\|;&<>()`]{1,600}+|\\{1,2}[^\snrt\"']){0,8}+"
 )
@@ -153,10 +154,10 @@ _PROGRAMS: Final[dict[bytes, _Program]] = {
     b"echo": _Program(),
     b"printf": _Program(),
 }
-_ORACLE: Final = re.compile(rb"[A-Za-z][A-Za-z0-9_$#]{0,30}/(?P<secret>[^\s@/\"']{2,64})@")
-_LITERAL: Final = re.compile(rb"--from-literal=?[A-Za-z0-9_.-]{1,64}=(?P<secret>.{3,})", re.DOTALL)
-_PASS_WORD: Final = re.compile(rb"(?P<head>pass:)(?P<secret>.{2,})", re.DOTALL)
-_STDIN: Final = re.compile(rb"[ ]{0,4}\|[ ]{0,4}(?:sudo[ ]{1,4}(?:-[A-Za-z]{1,6}[ ]{1,4}){0,4}?-[A-Za-z]{0,6}S|[^|;&\n]{0,120}?--?password-stdin|(?:sudo )?chpasswd|(?:sudo )?passwd --stdin|smbpasswd -s|[^|;&\n]{0,120}?--passphrase-fd 0|[^|;&\n]{0,80}?--with-token)")
+_ORACLE: Final = LazyPattern(rb"[A-Za-z][A-Za-z0-9_$#]{0,30}/(?P<secret>[^\s@/\"']{2,64})@")
+_LITERAL: Final = LazyPattern(rb"--from-literal=?[A-Za-z0-9_.-]{1,64}=(?P<secret>.{3,})", re.DOTALL)
+_PASS_WORD: Final = LazyPattern(rb"(?P<head>pass:)(?P<secret>.{2,})", re.DOTALL)
+_STDIN: Final = LazyPattern(rb"[ ]{0,4}\|[ ]{0,4}(?:sudo[ ]{1,4}(?:-[A-Za-z]{1,6}[ ]{1,4}){0,4}?-[A-Za-z]{0,6}S|[^|;&\n]{0,120}?--?password-stdin|(?:sudo )?chpasswd|(?:sudo )?passwd --stdin|smbpasswd -s|[^|;&\n]{0,120}?--passphrase-fd 0|[^|;&\n]{0,80}?--with-token)")
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -167,7 +168,7 @@ class _Part(msgspec.Struct, frozen=True):
     end: int
 
 
-_QUOTED: Final = re.compile(rb"(\\{0,7}[\"'])(.*?)\1\Z", re.DOTALL)
+_QUOTED: Final = LazyPattern(rb"(\\{0,7}[\"'])(.*?)\1\Z", re.DOTALL)
 
 
 def _part(data: bytes, begin: int, end: int) -> _Part:

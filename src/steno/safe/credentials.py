@@ -8,6 +8,7 @@ import re
 from base64 import b64decode
 from typing import Final
 
+from steno.safe.lazy_pattern import LazyPattern
 from steno.safe.family import Family, Match, Span, begins_word, by_pattern, extended
 from steno.safe.secret_values import is_password, is_placeholder, is_random, is_varied
 
@@ -19,12 +20,12 @@ _LINE_END: Final = rb"(?:(?:\\{1,7}r)?\\{1,7}n|\r?\n)"
 
 # Addresses
 
-_USER: Final = re.compile(rb"://([^\s/?#\"'`\\<>|;,(){}$:@]{0,80}+)(:?)")
-_HOST_MARK: Final = re.compile(rb"[^\s/\"'`\\<>|]{1,256}+")
+_USER: Final = LazyPattern(rb"://([^\s/?#\"'`\\<>|;,(){}$:@]{0,80}+)(:?)")
+_HOST_MARK: Final = LazyPattern(rb"[^\s/\"'`\\<>|]{1,256}+")
 _NO_PASSWORD: Final = frozenset(
     b"pass password passwd pw pwd token secret user username x xx xxx xxxx pat key port 1234 12345 123456".split()
 )
-_DIGITS: Final = re.compile(rb"[0-9]{1,5}(?:[/?#]|\Z)")
+_DIGITS: Final = LazyPattern(rb"[0-9]{1,5}(?:[/?#]|\Z)")
 
 
 def _address_at(data: bytes, place: int) -> Match | None:
@@ -64,11 +65,11 @@ def _is_shown(secret: bytes) -> bool:
         or len(set(secret)) == 1
         or b"{" in secret
         or b"$(" in secret
-        or (not is_random(secret) and secret.lower().startswith((b"your", b"my-pass", b"mypass", b"example")))
+        or (not is_random(secret) and secret.lower().startswith((b"your", b"my-pass", b"mypass")))
     )
 
 
-_SIGNED: Final = re.compile(rb"(?:sig|(?i:ignature))=(?P<secret>[A-Za-z0-9%+/=_~-]{16,1024}+)")
+_SIGNED: Final = LazyPattern(rb"(?:sig|(?i:ignature))=(?P<secret>[A-Za-z0-9%+/=_~-]{16,1024}+)")
 
 
 def _signature_at(data: bytes, place: int) -> Match | None:
@@ -93,12 +94,12 @@ _WEBHOOK: Final = (
 
 # Headers
 
-_HEADER: Final = re.compile(
+_HEADER: Final = LazyPattern(
     rb"(?i:uthorization)(?:\\{0,7}[\"'])?(?:\]|\))?[ \t]{0,3}(?:=>|:=|=|:|,)[ \t]{0,3}[fbr]?(?:\\{0,7}[\"'`])?"
     rb"(?P<scheme>(?i:bearer|basic|token|digest|apikey|api-key|key|splunk|ssws|genie[k]ey|aws4-hmac-sha256|negotiate|bot|discogs|klaviyo-api-key|oauth|hawk|zoho-oauthtoken)[ =]{1,3})?"
 )
-_TOKEN: Final = re.compile(rb"[A-Za-z0-9._~+/=|:-]{6,8192}+")
-_DIGEST: Final = re.compile(rb"(?:response|mac|oauth_signature|oauth_token|[Ss]ignature)=(?:\\{0,7}[\"'])?([A-Za-z0-9+/=%-]{16,512}+)")
+_TOKEN: Final = LazyPattern(rb"[A-Za-z0-9._~+/=|:-]{6,8192}+")
+_DIGEST: Final = LazyPattern(rb"(?:response|mac|oauth_signature|oauth_token|[Ss]ignature)=(?:\\{0,7}[\"'])?([A-Za-z0-9+/=%-]{16,512}+)")
 _SCHEMES_OF_PARTS: Final = (b"digest", b"aws4", b"hawk", b"oauth")
 
 
@@ -124,8 +125,8 @@ def _header_at(data: bytes, place: int) -> Match | None:
     return extended(data, *token.span()) if fits else None
 
 
-_WORDS: Final = re.compile(rb"[a-z]{1,16}(?:[._-][a-z]{1,16}){0,5}+|[A-Z_]{1,40}+")
-_SCHEME: Final = re.compile(rb"(?:(?P<basic>asic)|earer)[ ]{1,2}(?P<secret>[A-Za-z0-9._~+/=|-]{12,8192}+)")
+_WORDS: Final = LazyPattern(rb"[a-z]{1,16}(?:[._-][a-z]{1,16}){0,5}+|[A-Z_]{1,40}+")
+_SCHEME: Final = LazyPattern(rb"(?:(?P<basic>asic)|earer)[ ]{1,2}(?P<secret>[A-Za-z0-9._~+/=|-]{12,8192}+)")
 
 
 def _scheme_at(data: bytes, place: int) -> Match | None:
@@ -151,10 +152,10 @@ def _is_basic(token: bytes) -> bool:
 
 # Cookies
 
-_COOKIE: Final = re.compile(
+_COOKIE: Final = LazyPattern(
     rb"(?i:ookies?)(?:\\{0,7}[\"'])?[ \t]{0,3}(?:=>|=|:|,)[ \t]{0,3}(?:\\{0,7}[\"'`])?"
 )
-_COOKIES: Final = re.compile(
+_COOKIES: Final = LazyPattern(
     rb"[A-Za-z0-9_.$!#%&'*+^`|~-]{1,80}+=[^\s;\"'`\\,<>]{0,4096}+(?:;[ ]{0,2}[^\s=;\"'`\\,<>]{1,80}+(?:=[^\s;\"'`\\,<>]{0,4096}+)?){0,60}+"
 )
 _ATTRIBUTES: Final = frozenset(
@@ -188,7 +189,7 @@ def _is_cookie(name: bytes, value: bytes) -> bool:
     return is_random(value) or (session and len(value) >= 6 and is_password(value, quoted=True))
 
 
-_JAR: Final = re.compile(
+_JAR: Final = LazyPattern(
     rb"(?:TRUE|FALSE)(?:\t|\\{1,7}t)/[^\s\\]{0,200}+(?:\t|\\{1,7}t)(?:TRUE|FALSE)(?:\t|\\{1,7}t)[0-9]{1,20}(?:\t|\\{1,7}t)"
     rb"[^\s\\]{1,100}+(?:\t|\\{1,7}t)(?P<secret>[^\s\\\"]{4,4096}+)"
 )
@@ -196,11 +197,12 @@ _JAR: Final = re.compile(
 
 # Files of keys and passwords
 
-_PEM: Final = re.compile(rb"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
-_PEM_BODY: Final = re.compile(rb"(?:[A-Za-z0-9+/=:;,. \t\r\n()<>@*_%#$&|'-]|\\.|\"){0,20000}+")
-_PEM_CUT: Final = re.compile(rb"(?:[A-Za-z0-9+/=\r\n]|\\{1,7}[nr]){40,20000}+")
-_BASE64: Final = re.compile(rb"[A-Za-z0-9+/=]{24}")
-_PEM_END: Final = re.compile(rb"-{4,5} ?END [A-Z0-9 ]{0,40}-{4,5}")
+_PEM: Final = LazyPattern(rb"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}")
+_PEM_BODY: Final = LazyPattern(rb"(?:[A-Za-z0-9+/=:;,. \t\r\n()<>@*_%#$&|'-]|\\.|\"){0,20000}+")
+_PEM_CUT: Final = LazyPattern(rb"(?:[A-Za-z0-9+/=\r\n]|\\{1,7}[nr]){40,20000}+")
+_PEM_MOST: Final = 20_000
+_BASE64: Final = LazyPattern(rb"[A-Za-z0-9+/=]{24}")
+_PEM_END: Final = LazyPattern(rb"-{4,5} ?END [A-Z0-9 ]{0,40}-{4,5}")
 
 
 def _pem_at(data: bytes, place: int) -> Match | None:
@@ -208,9 +210,12 @@ def _pem_at(data: bytes, place: int) -> Match | None:
     head = _PEM.match(data, place)
     if head is None:
         return None
-    body = _PEM_BODY.match(data, head.end())
-    limit = (body.end() if body else head.end()) + 60
-    last = _PEM_END.search(data, head.end(), limit)
+    # Looked for at the speed of memory first: a text may hold many beginnings and no end.
+    stop = data.find(b"-END ", head.end(), head.end() + _PEM_MOST)
+    if stop >= 0 and data.find(b"-BEGIN ", head.end(), stop) >= 0:
+        stop = -1
+    body = _PEM_BODY.match(data, head.end(), stop) if stop >= 0 else None
+    last = _PEM_END.search(data, stop - 4, stop + 60) if body and body.end() == stop else None
     if last is None:
         last = _PEM_CUT.match(data, head.end())
     if last is None or _BASE64.search(data, head.end(), last.start() + 80) is None:
@@ -218,9 +223,9 @@ def _pem_at(data: bytes, place: int) -> Match | None:
     return Match(((place, last.end()),), last.end())
 
 
-_PUTTY: Final = re.compile(rb"Private-Lines: ?[0-9]{1,4}")
-_PUTTY_BODY: Final = re.compile(rb"(?:[A-Za-z0-9+/=\r\n]|\\{1,7}[rn]){40,20000}+")
-_VAULT: Final = re.compile(
+_PUTTY: Final = LazyPattern(rb"Private-Lines: ?[0-9]{1,4}")
+_PUTTY_BODY: Final = LazyPattern(rb"(?:[A-Za-z0-9+/=\r\n]|\\{1,7}[rn]){40,20000}+")
+_VAULT: Final = LazyPattern(
     rb"\$ANSIBLE_VAULT;[0-9.]{1,8};AES(?:256)?(?:;[A-Za-z0-9_-]{1,40})?(?P<secret>(?:[0-9a-f \t\r\n]|\\{1,7}[rnt]){40,200000}+)"
 )
 
@@ -241,10 +246,10 @@ def _vault_at(data: bytes, place: int) -> Match | None:
     return Match(((begin, begin + len(found["secret"].rstrip())),), end)
 
 
-_PGPASS: Final = re.compile(
+_PGPASS: Final = LazyPattern(
     rb"(?P<port>:(?:[0-9]{4,5}|\*):)(?P<db>[A-Za-z0-9_.*-]{1,63}):(?P<user>[A-Za-z0-9_.*@-]{1,63}):(?P<secret>[^\s\"'\\:][^\s\"'\\]{2,127})"
 )
-_HOST: Final = re.compile(rb"[A-Za-z0-9_.*-]{1,100}+")
+_HOST: Final = LazyPattern(rb"[A-Za-z0-9_.*-]{1,100}+")
 
 
 def _pgpass_at(data: bytes, place: int) -> Match | None:
@@ -269,10 +274,14 @@ _HASH: Final = (
 
 # Connection strings and the like
 
-_AZURE: Final = rb"(?i:(?:shared)?(?:account|access)key)=(?P<secret>[A-Za-z0-9+/]{40,90}={0,2})"
-_ADO: Final = re.compile(rb"(?i:;[ ]{0,2}(?:pwd|password)[ ]{0,2}=[ ]{0,2})(?P<secret>\{[^}\"\s]{2,128}\}|[^;\"'\s\\<>]{2,128})")
-_JWK: Final = re.compile(rb"\\{0,7}\"(?:d|k|p|q|dp|dq|qi)\\{0,7}\"[ ]{0,2}:[ ]{0,2}\\{0,7}\"(?P<secret>[A-Za-z0-9_-]{22,1400}+)")
-_KTY: Final = re.compile(rb"kty\\{0,7}\"[ ]{0,2}:[ ]{0,2}\\{0,7}\"(?:RSA|EC|OKP|oct)")
+_AZURE: Final = (
+    rb"(?:(?i:(?:shared)?(?:account|access)key)=|windows\.net(?:\\{0,7}[\"'])?[ =:,]{1,4}(?:\\{0,7}[\"'])?(?=[A-Za-z0-9+/]{86}==))"
+    rb"(?P<secret>[A-Za-z0-9+/]{40,90}={0,2})"
+)
+_ORACLE: Final = rb"thin:[A-Za-z0-9_$#]{1,30}/(?P<secret>[^\s@/\"'\\]{3,64})@"
+_ADO: Final = LazyPattern(rb"(?i:;[ ]{0,2}(?:pwd|password)[ ]{0,2}=[ ]{0,2})(?P<secret>\{[^}\"\s]{2,128}\}|[^;\"'\s\\<>]{2,128})")
+_JWK: Final = LazyPattern(rb"\\{0,7}\"(?:d|k|p|q|dp|dq|qi)\\{0,7}\"[ ]{0,2}:[ ]{0,2}\\{0,7}\"(?P<secret>[A-Za-z0-9_-]{22,1400}+)")
+_KTY: Final = LazyPattern(rb"kty\\{0,7}\"[ ]{0,2}:[ ]{0,2}\\{0,7}\"(?:RSA|EC|OKP|oct)")
 
 
 def _ado_at(data: bytes, place: int) -> Match | None:
@@ -295,11 +304,11 @@ def _jwk_at(data: bytes, place: int) -> Match | None:
     stop = data.find(b"}", place, high)
     found = _JWK.finditer(data, max(start, low), stop if stop >= 0 else high)
     spans = tuple(each.span("secret") for each in found if is_varied(each["secret"]))
-    return Match(spans, spans[-1][1]) if spans else None
+    return Match(spans, stop if stop >= 0 else high)
 
 
-_NEAR: Final = re.compile(rb"(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
-_AWS_ID: Final = re.compile(rb"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])")
+_NEAR: Final = LazyPattern(rb"(?<![A-Za-z0-9/+=])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])")
+_AWS_ID: Final = LazyPattern(rb"A[KS]IA[A-Z0-9]{16}(?![A-Za-z0-9])")
 
 
 def _aws_near(data: bytes, place: int) -> Match | None:
@@ -312,7 +321,25 @@ def _aws_near(data: bytes, place: int) -> Match | None:
     return None
 
 
-_IDENTIFIED: Final = re.compile(rb"(?i:dentified[ ]by|dentified[ ]with[ ][a-z0-9_]{1,40}[ ]by)[ ]{1,2}(?:(?i:password)[ ])?\\{0,7}[\"'](?P<secret>[^\"'\\\s]{3,128})")
+_LOGIN: Final = LazyPattern(
+    rb"(?:ecureString(?:[ ]{1,3}-String)?[ (]{1,3}|(?:etworkCredential|asicAuth|igestAuth|asswordCredentials?|uthenticator|\.login|auth[ ]?=[ ]?|\.auth)"
+    rb"\([ ]{0,3}(?:username[ ]?=[ ]?|user[ ]?=[ ]?)?(?:\\{0,7}[\"'][^\"'\\\n]{1,80}\\{0,7}[\"']|[A-Za-z_.]{1,40}),[ ]{0,3}(?:password[ ]?=[ ]?)?)"
+    rb"(?P<quote>\\{0,7}[\"'])(?P<secret>[^\"'\\\n]{4,128})(?P=quote)"
+)
+
+
+def _login_at(data: bytes, place: int) -> Match | None:
+    """Find a password that a call in code takes behind the name of a user."""
+    found = _LOGIN.match(data, place)
+    if found is None or is_placeholder(found["secret"]):
+        return None
+    app_password = re.fullmatch(rb"[a-z]{4}(?: [a-z]{4}){3}", found["secret"]) is not None
+    if not app_password and not is_password(found["secret"], quoted=True):
+        return None
+    return Match((found.span("secret"),), found.end())
+
+
+_IDENTIFIED: Final = LazyPattern(rb"(?i:dentified[ ]by|dentified[ ]with[ ][a-z0-9_]{1,40}[ ]by)[ ]{1,2}(?:(?i:password)[ ])?\\{0,7}[\"'](?P<secret>[^\"'\\\s]{3,128})")
 
 
 def _identified_at(data: bytes, place: int) -> Match | None:
@@ -382,7 +409,7 @@ CREDENTIALS: Final = (
     Family(
         "azure-key",
         "Azure storage keys",
-        _needles("AccountKey= SharedAccessKey= accountkey= ACCOUNTKEY= AccessKey="),
+        _needles("AccountKey= SharedAccessKey= accountkey= ACCOUNTKEY= AccessKey= windows.net_SPACE_ windows.net= windows.net:"),
         by_pattern(_AZURE, alone=False),
         _needles("ntKe ssKe"),
     ),
@@ -397,7 +424,14 @@ CREDENTIALS: Final = (
         ),
         _ado_at,
     ),
+    Family("oracle-password", "passwords in addresses of Oracle", (b"thin:",), by_pattern(_ORACLE, None, alone=False)),
     Family("json-web-key", "private parts of JSON web keys", (b"kty",), _jwk_at),
     Family("aws-secret-near", "AWS secret keys beside their ids", (b"AKIA", b"ASIA"), _aws_near),
+    Family(
+        "login-call",
+        "passwords in calls that log in",
+        _needles("ecureString etworkCredential asicAuth( igestAuth( asswordCredential uthenticator( .login( .auth( auth=( auth_SPACE_=_SPACE_("),
+        _login_at,
+    ),
     Family("sql-password", "passwords in SQL", _needles("DENTIFIED dentified"), _identified_at),
 )

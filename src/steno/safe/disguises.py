@@ -15,11 +15,11 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-__all__ = ["Cover", "covers_of"]
+__all__ = ["EMPTY_QUOTES", "Cover", "covers_of"]
 
 _BEFORE: Final = 400
 """Letters of a run that are looked at before a needle."""
-_BEHIND: Final = 1_200
+_BEHIND: Final = 4_000
 """Letters of a run that are looked at behind it; what is masked is all of the run."""
 _LONG_RUN: Final = 20_000
 _OVERLAP: Final = 600
@@ -99,6 +99,8 @@ _ESCAPES: Final = tuple(rb"\u00%d" % high for high in range(2, 8)) + tuple(
     rb"\x%d" % high for high in range(2, 8)
 )
 _COLOURS: Final = (rb"\u001b[", rb"\u001B[", rb"\x1b[", rb"\x1B[", rb"\033[", rb"\e[", b"\x1b[")
+_LETTER_BYTES: Final = frozenset(byte for byte in range(256) if _LETTER.match(bytes((byte,))))
+EMPTY_QUOTES: Final = (b'""', b"''")
 _JOINTS: Final = (
     *(b'" + ', b"' + ", b'"+', b"'+", b'""', b"''"),
     *(b'\\"\\"', b"\\'\\'", b'" "', b"' '", b'" \\"'),
@@ -288,7 +290,7 @@ def _split(data: bytes, at: int, low: int) -> Run | None:
     """Return a run of quoted pieces, one joined to the other."""
     while at > low and data[at - 1 : at] == b"\\":
         at -= 1
-    if not at or not _LETTER.match(data, at - 1):
+    if not at or data[at - 1] not in _LETTER_BYTES:
         return None
     joint = _JOINT.match(data, at)
     if joint is None or not _LETTER.match(data, joint.end()):

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from steno.safe.lazy_pattern import LazyPattern
 from steno.safe.secret_values import is_random, is_varied
 
 __all__ = ["Family", "Match", "Span", "begins_word", "by_pattern", "by_token", "extended"]
@@ -42,14 +43,14 @@ class Family(msgspec.Struct, frozen=True):
     """Whether the needles are what the vendor puts before every token, and so no secret."""
 
 
-_TAIL: Final = re.compile(rb"(?:%[0-9A-Fa-f]{2}[A-Za-z0-9_.~+/=-]*+)++")
+_TAIL: Final = LazyPattern(rb"(?:%[0-9A-Fa-f]{2}[A-Za-z0-9_.~+/=-]*+)++")
 """What follows a secret that was percent-encoded."""
 _BACK: Final = 24
 _BEFORE: Final = 80
 _SAMPLE: Final = 256
 _STEP: Final = 48
 """Bytes behind a run that is not random in which it is not tried again."""
-_CONTROL: Final = re.compile(rb"(?:\[[0-9;]{0,12}m|\\u00[01][0-9a-fA-F]|\\x[01][0-9a-fA-F])\Z")
+_CONTROL: Final = LazyPattern(rb"(?:\[[0-9;]{0,12}m|\\u00[01][0-9a-fA-F]|\\x[01][0-9a-fA-F])\Z")
 _ESCAPED: Final = frozenset((b"n", b"r", b"t", b"b", b"f", b"v"))
 
 

@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from steno.safe.disguises import Cover, covers_of
+from steno.safe.disguises import EMPTY_QUOTES, Cover, covers_of
 from steno.safe.families import FAMILIES, Family
 from steno.safe.personal import HOME_NEEDLES, MAIL_NEEDLE, home_at, mail_at
 
@@ -194,6 +194,8 @@ class _Needles(msgspec.Struct, frozen=True):
     all: tuple[_Needle, ...]
     homes: frozenset[int]
     """Those that a home folder begins with."""
+    quotes: frozenset[int]
+    """Two quotes without anything between them."""
     longest: int
     find: Callable[[bytes], list[tuple[int, int, int]]]
     """Says which needle stands from where to where."""
@@ -232,7 +234,8 @@ def _needles() -> _Needles:
         return machine.find_matches_as_indexes(data, overlapping=True)
 
     homes = frozenset(map(texts.index, HOME_NEEDLES))
-    return _Needles(tuple(made), homes, max(map(len, texts)), find)
+    quotes = frozenset(map(texts.index, EMPTY_QUOTES))
+    return _Needles(tuple(made), homes, quotes, max(map(len, texts)), find)
 
 
 def _look(data: bytes, low: int, found: list[Edit], examined: dict[str, int]) -> None:
@@ -242,7 +245,7 @@ def _look(data: bytes, low: int, found: list[Edit], examined: dict[str, int]) ->
     """
     needles = _needles()
     all_of_them, homes = needles.all, needles.homes
-    hidden: dict[str, tuple[Cover, list[tuple[int, bytes]]]] = {}
+    hidden: dict[int, list[int]] = {}
     for number, begin, _ in needles.find(data[low : low + _CHUNK + needles.longest - 1]):
         if begin >= _CHUNK:
             continue
@@ -253,9 +256,15 @@ def _look(data: bytes, low: int, found: list[Edit], examined: dict[str, int]) ->
             if home is not None:
                 found.append(Edit(home[0], home[1], _HOME, "", home[2]))
             continue
+        if number in needles.quotes and data[at + 2 : at + 3] == data[at : at + 1]:
+            # The first of three, as around texts of several lines.
+            continue
         needle = all_of_them[number]
-        for cover in needle.covers:
-            hidden.setdefault(cover.id, (cover, []))[1].append((at, needle.text))
+        if needle.covers:
+            places = hidden.get(number)
+            if places is None:
+                places = hidden[number] = []
+            places.append(at)
         for family in needle.families:
             if at < examined.get(family.id, 0):
                 continue
@@ -268,9 +277,21 @@ def _look(data: bytes, low: int, found: list[Edit], examined: dict[str, int]) ->
             mail = mail_at(data, at)
             if mail is not None:
                 found.append(_masked(*mail, _MAIL))
-    for cover, hits in hidden.values():
-        for start, end, family in cover.scan(data, sorted(hits), _family_in):
+    for cover, hits in _by_cover(hidden):
+        for start, end, family in cover.scan(data, hits, _family_in):
             found.append(_masked(start, end, family, cover.id))
+
+
+def _by_cover(places: dict[int, list[int]]) -> list[tuple[Cover, list[tuple[int, bytes]]]]:
+    """Return the places of needles by the cover that they belong to, in order."""
+    needles = _needles().all
+    made: dict[str, tuple[Cover, list[tuple[int, bytes]]]] = {}
+    for number, all_places in places.items():
+        needle = needles[number]
+        for cover in needle.covers:
+            hits = made.setdefault(cover.id, (cover, []))[1]
+            hits += [(at, needle.text) for at in all_places]
+    return [(cover, sorted(hits)) for cover, hits in made.values()]
 
 
 def _masked(begin: int, end: int, family: str, cover: str = "") -> Edit:

@@ -8,7 +8,9 @@ from functools import cache
 from itertools import pairwise
 from typing import Final
 
-__all__ = ["is_password", "is_placeholder", "is_random", "is_varied"]
+from steno.safe.lazy_pattern import LazyPattern
+
+__all__ = ["is_password", "is_placeholder", "is_random", "is_scrambled", "is_varied"]
 
 _SAMPLE: Final = 96
 """Bytes of a value that are judged; the rest of a longer one is like them."""
@@ -23,7 +25,7 @@ _ODD: Final = 0.4
 """Share of unusual letter pairs from which on a value counts as random. Words stay below 0.2."""
 _ODD_LETTERS: Final = 0.5
 """The same for a value without digits, where pairs of letters are all there is."""
-_ODD_MIXED: Final = 0.6
+_ODD_MIXED: Final = 0.45
 _COMMON: Final = frozenset(
     b"ab ac ad ag ai al am an ap ar as at au ay ba be bj bl bo bu by ca ce ch ci ck cl co cr ct cu da "
     b"dd de di do ds ea ec ed ee ef eg el em en ep eq er es et ev ex ey fa ff fi fo fr fu ge gi gr gs "
@@ -34,14 +36,14 @@ _COMMON: Final = frozenset(
     b"wo xc xe xt yp ys yt ze".split()
 )
 """The letter pairs that make up 93 % of English text and source code."""
-_LOWER: Final = re.compile(rb"[a-z]")
-_UPPER: Final = re.compile(rb"[A-Z]")
-_DIGIT: Final = re.compile(rb"[0-9]")
-_LETTER: Final = re.compile(rb"[A-Za-z]")
-_SYMBOL: Final = re.compile(rb"[!#$%^&*?+~@]")
-_MOMENT: Final = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.Z+-]{0,20})?\Z")
-_VERSION: Final = re.compile(rb"[vV=~^]{0,2}[0-9]{1,5}(?:\.[0-9A-Za-z]{1,10}){1,5}(?:[-+][0-9A-Za-z.]{0,20})?\Z")
-_NUMBER: Final = re.compile(rb"[0-9.,_:%-]{1,40}[A-Za-z%]{0,4}\Z")
+_LOWER: Final = LazyPattern(rb"[a-z]")
+_UPPER: Final = LazyPattern(rb"[A-Z]")
+_DIGIT: Final = LazyPattern(rb"[0-9]")
+_LETTER: Final = LazyPattern(rb"[A-Za-z]")
+_SYMBOL: Final = LazyPattern(rb"[!#$%^&*?+~@]")
+_MOMENT: Final = LazyPattern(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.Z+-]{0,20})?\Z")
+_VERSION: Final = LazyPattern(rb"[vV=~^]{0,2}[0-9]{1,5}(?:\.[0-9A-Za-z]{1,10}){1,5}(?:[-+][0-9A-Za-z.]{0,20})?\Z")
+_NUMBER: Final = LazyPattern(rb"[0-9.,_:%-]{1,40}[A-Za-z%]{0,4}\Z")
 
 
 def is_varied(secret: bytes) -> bool:
@@ -104,21 +106,38 @@ def _weights() -> bytes:
     return bytes(made)
 
 
-_STAND_INS: Final = re.compile(
+_KINDS: Final = 5
+
+
+def is_scrambled(value: bytes) -> bool:
+    """Say whether a value is drawn from all signs of a keyboard, as keys of web frameworks are."""
+    value = value[:_SAMPLE]
+    signs = {byte for byte in value if 32 < byte < 127} - _ALNUM
+    if len(value) < _SCRAMBLED or len(signs) < _KINDS or _DIGIT.search(value) is None:
+        return False
+    if b"0-9" in value:
+        # A regular expression.
+        return False
+    return _odd_pairs(bytes(byte for byte in value if byte in _ALNUM)) >= _ODD
+
+
+_SCRAMBLED: Final = 24
+_ALNUM: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+_STAND_INS: Final = LazyPattern(
     rb"change[-_ ]?(?:me|this|it)|place[-_ ]?holder|your[-_ ]?|example|sample|dummy|redacted|masked|hidden"
     rb"|replace|insert|(?:to|fix)[-_ ]?(?:do|me)\b|default|none\b|null\b|nil\b|undefined|true\b|false\b"
     rb"|password|passwd|secret|token|api[-_]?key|string\b|optional|required|not[-_ ]?set|unset|empty|invalid"
-    rb"|put[-_]|abc[-_]?123|blah|enter[-_ ]|some[-_]?|the[-_]|foo|bar|lorem|mock|stub|fake|prompt|env\b|vault|variable|\.{3}"
+    rb"|put[-_]|abc[-_]?123|blah|(?<![a-z])(?:foo|bar|foobar)(?![a-z0-9])|enter[-_ ]|some[-_]?|the[-_]|lorem|mock|stub|fake|prompt|env\b|vault|variable|\.{3}"
 )
 """Words that a value made up for a manual or a test holds."""
-_REFERENCE: Final = re.compile(
+_REFERENCE: Final = LazyPattern(
     rb"\$[{(A-Za-z_]|[<{*\[(]|%[({sd]|%[A-Za-z_]{1,40}%|@[{(A-Z]|&[a-z]|process\.env|os\.(?:environ|getenv)|System\."
     rb"|getenv|ENV\[|env[.(]|env:|secrets\.|vault:|arn:|op://|ref\+|file:|http|!|data:image|sha(?:256|512|1)[:-]"
     rb"|self\.|this\.|args\.|config\.|settings\.|var\.|local\.|module\.|params|request\.|[\x80-\xff]|\\u201"
 )
 """Beginnings of a value that names a variable, a file or another place."""
-_SAME: Final = re.compile(rb"(.)\1*\Z")
-_MASKED: Final = re.compile(rb"(?:.{0,8}[*\xe2\x80\xa6\xa2]{3}|.{0,40}\.\.\.|.{0,12}[xX]{4})")
+_SAME: Final = LazyPattern(rb"(.)\1*\Z")
+_MASKED: Final = LazyPattern(rb"(?:.{0,8}[*\xe2\x80\xa6\xa2]{3}|.{0,40}\.\.\.|.{0,12}[xX]{4})")
 
 
 def is_placeholder(value: bytes) -> bool:
@@ -133,7 +152,7 @@ def is_placeholder(value: bytes) -> bool:
     return not is_random(value) and _STAND_INS.search(value.lower()) is not None
 
 
-_IDENTIFIER: Final = re.compile(rb"[A-Za-z_][A-Za-z_.-]*\Z")
+_IDENTIFIER: Final = LazyPattern(rb"[A-Za-z_][A-Za-z_.-]*\Z")
 _SHORTEST: Final = 5
 
 

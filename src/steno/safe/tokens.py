@@ -9,6 +9,7 @@ import string
 from collections.abc import Callable
 from typing import Final
 
+from steno.safe.lazy_pattern import LazyPattern
 from steno.safe.family import Family, Match, begins_word, by_pattern, by_token, extended
 from steno.safe.secret_values import is_random, is_varied
 
@@ -89,7 +90,7 @@ def _discord() -> str:
     )
 
 
-_RUN: Final = re.compile(rb"[A-Za-z0-9_-]*+")
+_RUN: Final = LazyPattern(rb"[A-Za-z0-9_-]*+")
 _JWT_PART: Final = 8
 
 
@@ -297,7 +298,8 @@ TOKENS: Final = (
         "mailgun-key",
         "Mailgun keys",
         "key- pubkey-",
-        rb"(?:pub)?key-[a-f0-9]{32}(?![A-Za-z0-9])",
+        rb"(?:pub)?key-[a-z0-9]{32}(?![A-Za-z0-9])",
+        lambda token: is_random(token[-32:]),
         stems="-",
         prefix=True,
     ),
