@@ -18,6 +18,8 @@ from steno.safe.secret_values import is_placeholder
 __all__ = ["COMMAND_LINES"]
 
 _MOST_BYTES: Final = 4_000
+_JOINED: Final = 4
+"""Letters of a password that is written right behind its option; fewer are other options."""
 _MOST_WORDS: Final = 80
 _LONGEST: Final = 24
 _WINDOW: Final = 1_000
@@ -288,7 +290,7 @@ class _Walk:
         for option in program.joined:
             if len(text) > len(option) and text.startswith(option):
                 inner = _part(self._data, part.begin + len(option), part.end)
-                if self._name not in (b"mongo", b"mongosh") or len(inner.text) > 5:
+                if len(inner.text) >= _JOINED:
                     self._add(inner.begin, inner.end)
                 return
         for option in (*program.pair, *program.cookie):

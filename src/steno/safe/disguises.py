@@ -24,13 +24,17 @@ _BEHIND: Final = 4_000
 _LONG_RUN: Final = 20_000
 _OVERLAP: Final = 600
 """Letters by which two windows of a run overlap."""
+_LINES: Final = 400
+"""Lines of base64 that are masked before the one with the needle."""
+_LINE: Final = 16
 _HEXED: Final = 3
 """Bytes of a stem that are looked for in hex."""
 _GROUP: Final = 4
 _LONGEST: Final = 5
 """Letters of a needle; more would find no less, and cost more."""
 _BASE64: Final = re.compile(
-    rb"[A-Za-z0-9+/_-]++(?:(?:\\{1,7}r?\\{0,7}n|\r?\n)[A-Za-z0-9+/_-]{16,}+)*+={0,3}"
+    rb"[A-Za-z0-9+/_-]++(?:(?:\\{1,7}r?\\{0,7}n|\r?\n)[A-Za-z0-9+/_-]{16,}+)*+"
+    rb"(?:(?:\\{1,7}r?\\{0,7}n|\r?\n)[A-Za-z0-9+/_-]{2,15}+(?==|\\{0,7}[\"']|\r?\n|\\{1,7}[rn]|\Z))?={0,3}"
 )
 _BROKEN: Final = re.compile(rb"\\{1,7}r?\\{0,7}n|\r?\n")
 _HEX: Final = re.compile(rb"(?:[0-9a-fA-F]{2})++")
@@ -153,8 +157,26 @@ def _base64(
         if family:
             whole = _BASE64.match(data, found.start())
             end = whole.end() if whole else found.end()
-            yield _fair(data, begin), end, family
+            yield _fair(data, _first_line(data, begin)), end, family
             done = [end] * _GROUP
+
+
+def _first_line(data: bytes, begin: int) -> int:
+    """Return where base64 in lines begins whose line begins at a place."""
+    for _ in range(_LINES):
+        if data[begin - 1 : begin] == b"\n":
+            end = begin - 1 - (data[begin - 2 : begin - 1] == b"\r")
+        elif data[begin - 1 : begin + 1] == b"\\n":
+            end = begin - 1
+            while end and data[end - 1 : end] == b"\\":
+                end -= 1
+        else:
+            break
+        before = _begin(_BASE64_LETTER, data, end)
+        if end - before < _LINE:
+            break
+        begin = before
+    return begin
 
 
 def _decoded(run: bytes) -> bytes:

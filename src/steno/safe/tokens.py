@@ -132,7 +132,7 @@ TOKENS: Final = (
         "openai-key",
         "OpenAI keys, and keys of others that begin the same",
         "sk-",
-        rb"sk-(?!ant-|or-)(?:(?:proj|svcacct|admin|None|service)-[A-Za-z0-9_-]{20,512}+|[A-Za-z0-9]{32,128}+"
+        rb"sk-(?!ant-|or-|lf-)(?:(?:proj|svcacct|admin|None|service)-[A-Za-z0-9_-]{20,512}+|[A-Za-z0-9]{32,128}+"
         rb"|[A-Za-z0-9_-]{20,256}+)",
         lambda token: is_random(token[3:]) or (len(token) > 50 and is_varied(token)),
         stems="sk-",
