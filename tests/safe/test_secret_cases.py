@@ -68,7 +68,9 @@ def test_secrets_in_lines_written_by_hand_are_masked(depth: int) -> None:
         case.text
         for case in made
         if _shows(
-            case._replace(secrets=(json.dumps(case.secrets[0])[1:-1] if depth else case.secrets[0],)),
+            case._replace(
+                secrets=(json.dumps(case.secrets[0])[1:-1] if depth else case.secrets[0],)
+            ),
             Masker().text(_inside_json(case.text, depth)),
         )
     ]
@@ -168,9 +170,9 @@ def test_secrets_at_both_ends_of_a_text_are_masked() -> None:
 
 
 def test_of_two_names_for_one_secret_the_more_certain_is_told() -> None:
-    token = "ghp_4f9b2c8d1e7a6f5b3c0d9e8f7a6b5c4d3e2f"
+    key = "ghp_4f9b2c8d1e7a6f5b3c0d9e8f7a6b5c4d3e2f"
     masker = Masker()
-    assert masker.text(f"API_KEY={token}") == "API_KEY=<masked:github-token>"
+    assert masker.text(f"API_KEY={key}") == "API_KEY=<masked:github-token>"
     assert masker.receipt.counts == {"github-token": 1}
 
 
@@ -215,7 +217,9 @@ _PIECES = st.lists(
     st.one_of(
         st.text(max_size=30),
         st.sampled_from([case.text for case in cases("z")]),
-        st.sampled_from(["password=", '"token": "', "curl -u ", "://a:", "\\n", "<masked:x>", "%41"]),
+        st.sampled_from(
+            ["password=", '"token": "', "curl -u ", "://a:", "\\n", "<masked:x>", "%41"]
+        ),
     ),
     max_size=8,
 ).map(" ".join)
@@ -253,12 +257,53 @@ def test_no_secret_is_left_in_whatever_text(before: str, case: Case, behind: str
 
 
 _STEMS = [
-    *(b"sk-", b"sk-ant-", b"sk-a1b-", b"-eyJ0", b" ghp_abc", b"password=", b"password: a ", b"secret"),
-    *(b'token="', b"api_key='a1',", b"://a:", b"://a:b@", b"a@b.", b"curl ", b"curl -u a ", b"mysql -p "),
-    *(b"-----BEGIN RSA PRIVATE KEY-----", b"Cookie: a=b; ", b"cookie=1;", b"Authorization: Digest "),
+    *(
+        b"sk-",
+        b"sk-ant-",
+        b"sk-a1b-",
+        b"-eyJ0",
+        b" ghp_abc",
+        b"password=",
+        b"password: a ",
+        b"secret",
+    ),
+    *(
+        b'token="',
+        b"api_key='a1',",
+        b"://a:",
+        b"://a:b@",
+        b"a@b.",
+        b"curl ",
+        b"curl -u a ",
+        b"mysql -p ",
+    ),
+    *(
+        b"-----BEGIN RSA PRIVATE KEY-----",
+        b"Cookie: a=b; ",
+        b"cookie=1;",
+        b"Authorization: Digest ",
+    ),
     *(b"machine a login b password ", b'""', b"\"'", b"=", b'a" + "', b"%20 ", b"%41", b"\\u0041"),
-    *(b"\\u001b[0ma", b"&#65;", b"&#65; ", b"c2stc2stc2stc2st", b"Z2hwX2Fi", b"736b2d", b"AKIA ", b'"kty":"RSA",'),
-    *(b"&sig=abc", b":5432:", b"$6$a$", b"MTI.", b"\\", b'\\\\"token', b'"secret" {', b"secret{a default "),
+    *(
+        b"\\u001b[0ma",
+        b"&#65;",
+        b"&#65; ",
+        b"c2stc2stc2stc2st",
+        b"Z2hwX2Fi",
+        b"736b2d",
+        b"AKIA ",
+        b'"kty":"RSA",',
+    ),
+    *(
+        b"&sig=abc",
+        b":5432:",
+        b"$6$a$",
+        b"MTI.",
+        b"\\",
+        b'\\\\"token',
+        b'"secret" {',
+        b"secret{a default ",
+    ),
 ]
 
 

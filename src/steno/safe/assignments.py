@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from steno.safe.lazy_pattern import LazyPattern
 from steno.safe.family import Family, Match
+from steno.safe.lazy_pattern import LazyPattern
 from steno.safe.secret_values import is_password, is_placeholder, is_random, is_scrambled
 
 __all__ = ["NAMED"]
@@ -51,12 +51,19 @@ _LINE: Final = LazyPattern(rb"[^\s\"'`\\]{1,512}+")
 _UUID: Final = LazyPattern(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 _HEX: Final = LazyPattern(rb"[0-9a-fA-F]{16,512}+\Z")
 _CODE: Final = LazyPattern(rb"[(\[.]|::|->")
-_BEFORE_LINE: Final = LazyPattern(rb"(?:\A|[\n\r]|\\n|[\"'`]|(?:export|set|ENV|ARG|env|-e|--env|setx|setenv)[ \t]{1,4})\Z")
+_BEFORE_LINE: Final = LazyPattern(
+    rb"(?:\A|[\n\r]|\\n|[\"'`]|(?:export|set|ENV|ARG|env|-e|--env|setx|setenv)[ \t]{1,4})\Z"
+)
 _SET: Final = LazyPattern(
     rb"(?:(?:^|[\s\"'(;=`]|\\n)-{1,2})\Z|(?:\bset|\bsetenv|\bsetx|\bENV|\bset -[a-zA-Z]{1,4}|\bput|\badd)[ \t]{1,4}\Z"
 )
 _NETRC: Final = LazyPattern(rb"\b(?:machine|login|default)(?:[ \t\r\n]|\\{1,7}[nrt])")
 _SQL: Final = LazyPattern(rb"(?:\b(?i:with|role|user|identified|encrypted|set)\b[^;]{0,80})\Z")
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
 
 
 class _Name(msgspec.Struct, frozen=True):
@@ -72,29 +79,28 @@ class _Name(msgspec.Struct, frozen=True):
     """Whether it is the id of a session, which is often no secret."""
 
 
-_PASSWORD: Final = frozenset(
+_PASSWORD: Final = words_of(
     "password passwd pwd pass passphrase passcode passw psw pw storepass keypass requirepass masterauth "
-    "psk wpapsk userpass dbpass passwort contrasena senha".split()
+    "psk wpapsk userpass dbpass passwort contrasena senha"
 )
-_SECRET: Final = frozenset(
+_SECRET: Final = words_of(
     "secret secrets token apikey apitoken authtoken accesstoken jwt bearer credential credentials creds "
     "cred auth salt cookie otp totp mnemonic "
     "secretkey accesskey privatekey masterkey signingkey encryptionkey authkey appkey accountkey "
-    "sharedkey authorization pepper".split()
+    "sharedkey authorization pepper"
 )
-_SESSION: Final = frozenset("sessionid sessid phpsessid jsessionid connectsid session sid".split())
+_SESSION: Final = words_of("sessionid sessid phpsessid jsessionid connectsid session sid")
 _KEY: Final = frozenset(("key", "keys"))
-_NO_KEY: Final = frozenset(
+_NO_KEY: Final = words_of(
     "socket cache primary foreign public partition sort object s3 idempotency dedup group row map dict hash index "
     "unique lookup translation i18n websocket host fingerprint known query state record item file blob "
     "column registry node pub react sort order tree parent child storage hot press label locale field "
     "registry surrogate natural commit build restore deps lock turn chunk trace image content color "
     "source target entity resource module package event message keyboard feature flag metric tag "
     "answer cursor next start last first first data json yaml toml dir path project session user"
-    .split()
 )
 """What a key may be of that opens nothing."""
-_HARMLESS: Final = frozenset(
+_HARMLESS: Final = words_of(
     "id ids name names type types url uri urls path paths file files dir folder arn endpoint field fields "
     "label labels count counts counter limit limits length len expiry expires expire expiration ttl at in "
     "policy class ref refs version versions address email user username host hostname port region format "
@@ -107,12 +113,14 @@ _HARMLESS: Final = frozenset(
     "num env var variable input inputs output outputs stream encoding encoder decoder string strings str "
     "strategy mode level view page form button icon link text2 tokens rotation rotate lifetime age "
     "created updated modified changed sha commit template example sample test doc docs plugin rules rule "
-    "scan scanner detection detector".split()
+    "scan scanner detection detector"
 )
 """Last words of names whose values are about a secret, and are none."""
-_FORMS: Final = frozenset("data value values base64 b64 pem plain plaintext raw content clear prod dev".split())
+_FORMS: Final = words_of(
+    "data value values base64 b64 pem plain plaintext raw content clear prod dev"
+)
 """Last words of names that say how the value before them is written."""
-_NOT_PASS: Final = frozenset(b"minipass compass bypass trespass surpass encompass overpass underpass".split())
+_NOT_PASS: Final = words_of("minipass compass bypass trespass surpass encompass overpass underpass")
 _PUBLIC: Final = frozenset(("public", "pub", "publishable", "next_public"))
 
 
@@ -129,27 +137,43 @@ def _read_name(name: bytes) -> _Name:
         parts.pop()
     if not parts or parts[-1] in _HARMLESS or any(part in _PUBLIC for part in parts[:-1]):
         return _NOTHING
-    loud = name.isupper()
+    kind = _kind_of(parts)
     last = parts[-1]
-    if last in _PASSWORD or last.endswith(("password", "passwd", "passphrase")):
-        return _Name("password", loud, phrase=last.endswith("phrase"))
-    if last.endswith(("pass", "pwd")) and last.encode() not in _NOT_PASS:
-        return _Name("password", loud)
+    phrase = last.endswith("phrase")
+    return (
+        _Name(kind, name.isupper(), phrase=phrase, session=last in _SESSION) if kind else _NOTHING
+    )
+
+
+def _kind_of(parts: list[str]) -> str:
+    """Return what the last words of a name say about its value."""
+    last = parts[-1]
+    before = parts[-2] if len(parts) > 1 else ""
+    if _is_password_word(last):
+        return "password"
     if last in _SECRET or last.endswith(("secret", "token", "apikey", "secretkey", "cookie")):
-        return _Name("secret", loud)
+        return "secret"
     if last in _SESSION:
-        return _Name("key", loud, session=True)
+        return "key"
     if last in _KEY:
-        before = parts[-2] if len(parts) > 1 else ""
-        if before in ("api", "secret", "access", "private", "auth", "master", "app", "account", "signing"):
-            return _Name("secret", loud)
-        return _Name("key", loud) if before and before not in _NO_KEY else _NOTHING
+        if before in _KEYS_OF:
+            return "secret"
+        return "key" if before and before not in _NO_KEY else ""
     for part in reversed(parts[:-1]):
         if part in _PASSWORD or part.endswith(("password", "passwd")):
-            return _Name("secret", loud)
+            return "secret"
         if part in _SECRET or part.endswith(("secret", "token", "apikey")):
-            return _Name("key", loud)
-    return _NOTHING
+            return "key"
+    return ""
+
+
+def _is_password_word(word: str) -> bool:
+    if word in _PASSWORD or word.endswith(("password", "passwd", "passphrase")):
+        return True
+    return word.endswith(("pass", "pwd")) and word not in _NOT_PASS
+
+
+_KEYS_OF: Final = words_of("api secret access private auth master app account signing")
 
 
 _NOTHING: Final = _Name("", loud=False)
@@ -222,7 +246,7 @@ def _value_of(data: bytes, begin: int, end: int, name: _Name) -> Match | None:
     if joint is None:
         return None
     value = _value_at(data, joint.end())
-    if value is None or (joint.lastgroup == "space" and value.text.isalpha() and len(value.text) < 4):
+    if value is None:
         return None
     if not _is_secret(data, begin, joint, name, value):
         return None
@@ -230,7 +254,11 @@ def _value_of(data: bytes, begin: int, end: int, name: _Name) -> Match | None:
     if not value.quoted and name.loud and _BEFORE_LINE.search(data, max(0, begin - 12), begin):
         # The rest of a line in a file of variables, unless it is another variable.
         more = _LINE.match(data, last)
-        if more and b"=" not in more[0] and not more[0].startswith((b"&&", b"|", b";", b",", b")", b"<")):
+        if (
+            more
+            and b"=" not in more[0]
+            and not more[0].startswith((b"&&", b"|", b";", b",", b")", b"<"))
+        ):
             last = more.end()
     return Match(((value.begin, last),), last, _family_of(data[begin:end], joint, name, value))
 
@@ -245,9 +273,7 @@ def _family_of(text: bytes, joint: re.Match[bytes], name: _Name, value: _Value) 
     return "named-secret"
 
 
-def _is_secret(
-    data: bytes, begin: int, joint: re.Match[bytes], name: _Name, value: _Value
-) -> bool:
+def _is_secret(data: bytes, begin: int, joint: re.Match[bytes], name: _Name, value: _Value) -> bool:
     text = value.text
     if value.quoted and is_scrambled(text):
         return True
@@ -257,37 +283,33 @@ def _is_secret(
         if _CODE.match(data, value.end):
             return False
         text = text.rstrip(b".:")
-    kind = joint.lastgroup
-    if name.phrase and value.quoted and kind == "sign":
-        return text.count(b" ") >= 2 or is_password(text, quoted=True)
     strong = _is_strong(text, value, name)
+    kind = joint.lastgroup
+    if kind == "sign" and name.phrase and value.quoted:
+        return text.count(b" ") > 1 or is_password(text, quoted=True)
     if kind == "space":
         return _is_secret_word(data, begin, joint, name, value, strong=strong)
     if kind == "is":
         return strong or (name.kind == "password" and is_password(text, quoted=value.quoted))
     if kind == "comma":
         return strong or (joint["closed"] is not None and _is_weak(text, name, value))
-    if strong:
-        return True
-    if kind == "tag" and (data[begin - 1 : begin] != b"<" or data[value.end : value.end + 1] != b"<"):
+    if kind == "tag" and (
+        data[begin - 1 : begin] != b"<" or data[value.end : value.end + 1] != b"<"
+    ):
         return False
-    option = data[begin - 2 : begin] == b"--"
-    tight = joint["sign"] == b"=" and joint.end() - joint.start() <= 1
-    if name.loud and tight and name.kind == "secret" and is_password(text, quoted=value.quoted):
-        return not _is_code(text, value)
-    return _is_weak(text, name, value) or _is_loud(data, joint, name, value, option=option)
+    return strong or _is_weak(text, name, value) or _is_tight(data, begin, joint, name, value)
 
 
 def _is_strong(text: bytes, value: _Value, name: _Name) -> bool:
     """Say whether a value was generated."""
-    if any(byte <= 32 for byte in text) and not is_scrambled(text):
+    if _BLANK.search(text) and not is_scrambled(text):
         return False
     if _UUID.match(text):
         return name.kind in ("password", "secret") and not name.session
     if _HEX.match(text):
-        return len(set(text)) >= 6
+        return len(set(text)) >= _DISTINCT
     if name.kind == "key":
-        return len(text) >= 16 and is_random(text) and b"/" not in text[:1]
+        return len(text) >= _KEY_LEAST and is_random(text)
     return is_random(text) or (value.quoted and is_scrambled(text))
 
 
@@ -295,27 +317,41 @@ def _is_weak(text: bytes, name: _Name, value: _Value) -> bool:
     """Say whether a value is a password that somebody made up."""
     if name.kind == "password":
         return is_password(text, quoted=value.quoted) and not _is_code(text, value)
-    if name.kind == "secret" and len(text) >= 8:
-        symbols = any(byte in b"!#$%^*?+~@" for byte in text)
-        return symbols and any(48 <= byte < 58 for byte in text) and is_password(text, quoted=value.quoted) and not _is_code(text, value)
+    if name.kind == "secret" and len(text) >= _SECRET_LEAST:
+        mixed = _SIGN.search(text) is not None and _DIGIT.search(text) is not None
+        return mixed and is_password(text, quoted=value.quoted) and not _is_code(text, value)
     return False
 
 
-_VARIABLE: Final = LazyPattern(rb"(?:[a-z]{1,3}|[A-Za-z_]*(?:pass|pw|secret|token|key|cred|auth|hash|salt)[A-Za-z_]*)[0-9]{0,3}\Z", re.IGNORECASE)
+_BLANK: Final = LazyPattern(rb"[\x00-\x20]")
+_SIGN: Final = LazyPattern(rb"[!#$%^*?+~@]")
+_DIGIT: Final = LazyPattern(rb"[0-9]")
+_DISTINCT: Final = 6
+_KEY_LEAST: Final = 16
+_SECRET_LEAST: Final = 8
+_WORD_LEAST: Final = 4
+_NEXT_LEAST: Final = 3
+"""Letters of a password in a place where nothing else can stand."""
+_SENTENCE_LEAST: Final = 12
+_VARIABLE: Final = LazyPattern(
+    rb"(?:[a-z]{1,3}|[A-Za-z_]*(?:pass|pw|secret|token|key|cred|auth|hash|salt)[A-Za-z_]*)[0-9]{0,3}\Z",
+    re.IGNORECASE,
+)
 
 
 def _is_code(text: bytes, value: _Value) -> bool:
     return not value.quoted and _VARIABLE.match(text) is not None
 
 
-def _is_loud(
-    data: bytes, joint: re.Match[bytes], name: _Name, value: _Value, *, option: bool
-) -> bool:
-    """Say whether a value is a password in the environment or of an option: words are taken too."""
-    tight = joint["sign"] == b"=" and joint.end() - joint.start() <= 1
-    if not ((name.loud or option) and tight and name.kind == "password"):
+def _is_tight(data: bytes, begin: int, joint: re.Match[bytes], name: _Name, value: _Value) -> bool:
+    """Say whether a value is that of a variable or of an option: there, words are taken too."""
+    if joint["sign"] != b"=" or joint.end() - joint.start() > 1:
         return False
-    return len(value.text) >= 4 and not value.text.startswith(b"/") and data[value.end : value.end + 1] != b"("
+    if name.loud and name.kind == "secret" and is_password(value.text, quoted=value.quoted):
+        return not _is_code(value.text, value)
+    if name.kind != "password" or not (name.loud or data[begin - 2 : begin] == b"--"):
+        return False
+    return len(value.text) >= _WORD_LEAST and not value.text.startswith(b"/")
 
 
 def _is_secret_word(
@@ -332,23 +368,25 @@ def _is_secret_word(
         return False
     before = data[max(0, begin - 160) : begin]
     if _SET.search(before):
-        option = before.endswith(b"-")
-        if value.text.startswith(b"-"):
-            return False
-        return strong or (
-            option
-            and name.kind in ("password", "secret")
-            and len(value.text) >= 3
-            and not value.text.startswith((b"/", b"./", b"~"))
-            and not _IS_WORD.match(value.text)
-        ) or (option and name.kind == "password" and _is_option_word(data, value))
-    if name.kind == "password" and _NETRC.search(before):
-        return len(value.text) >= 3
-    if name.kind == "password" and value.quoted and _SQL.search(before):
-        return len(value.text) >= 3
-    if data[begin : begin + 11] in (b"requirepass", b"masterauth "):
-        return len(value.text) >= 3
-    return strong and (value.quoted or len(value.text) >= 12)
+        return not value.text.startswith(b"-") and (
+            strong or (before.endswith(b"-") and _is_option_value(data, name, value))
+        )
+    certain = name.kind == "password" and (
+        _NETRC.search(before) is not None
+        or (value.quoted and _SQL.search(before) is not None)
+        or data.startswith((b"requirepass ", b"masterauth "), begin)
+    )
+    if certain:
+        return len(value.text) >= _NEXT_LEAST
+    return strong and (value.quoted or len(value.text) >= _SENTENCE_LEAST)
+
+
+def _is_option_value(data: bytes, name: _Name, value: _Value) -> bool:
+    """Say whether the word behind an option such as `--password` is its value."""
+    text = value.text
+    if name.kind == "key" or len(text) < _NEXT_LEAST or text.startswith((b"/", b"./", b"~")):
+        return False
+    return not _IS_WORD.match(text) or (name.kind == "password" and _is_option_word(data, value))
 
 
 _IS_WORD: Final = LazyPattern(rb"[a-z]{1,12}(?:[-_][a-z]{1,12}){0,3}\Z|[A-Z_]{1,40}\Z")
@@ -359,7 +397,9 @@ def _is_option_word(data: bytes, value: _Value) -> bool:
     rest = data[value.end : value.end + 2]
     if value.text.lower() in _PROSE:
         return False
-    return len(value.text) >= 4 and (value.quoted or rest[:1] in (b" ", b"", b"\n", b'"', b"'") or rest == b"\\n")
+    return len(value.text) >= _WORD_LEAST and (
+        value.quoted or rest[:1] in (b" ", b"", b"\n", b'"', b"'") or rest == b"\\n"
+    )
 
 
 _PROSE: Final = frozenset(
@@ -378,7 +418,9 @@ _WORDS: Final = (
 )
 _SHORT: Final = b"oken OKEN _key _KEY -key -Key -KEY Key pass Pass PASS _pw _PW auth AUTH salt Salt SALT jwt JWT psk creds CREDS".split()
 _FOLLOW: Final = (b"=", b":", b"\n", b"\r", b'"', b"'", b"\\", b" ", b"]", b">", b"`")
-_TIGHT: Final = frozenset((b"pass", b"Pass", b"auth", b"_key", b"Key", b"salt", b"psk", b"-key", b"-Key", b"creds"))
+_TIGHT: Final = frozenset(
+    (b"pass", b"Pass", b"auth", b"_key", b"Key", b"salt", b"psk", b"-key", b"-Key", b"creds")
+)
 """Words that occur in prose; behind them a space says nothing."""
 
 _NEEDLES: Final = (
@@ -390,7 +432,23 @@ _NEEDLES: Final = (
         if not (word in _TIGHT and follow == b" ")
     ),
     *(word + b" =" for word in sorted(_TIGHT)),
-    *(b"-pass ", b"_pass ", b"storepass ", b"keypass ", b"auth ", b"-key ", b"session=", b"sid=", b"essionid\\", b"session':", b"key-data:", b'key-data"', b"key_data", b"API key", b"api key"),
+    *(
+        b"-pass ",
+        b"_pass ",
+        b"storepass ",
+        b"keypass ",
+        b"auth ",
+        b"-key ",
+        b"session=",
+        b"sid=",
+        b"essionid\\",
+        b"session':",
+        b"key-data:",
+        b'key-data"',
+        b"key_data",
+        b"API key",
+        b"api key",
+    ),
 )
 
 

@@ -10,14 +10,15 @@ from typing import Final
 
 import msgspec
 
-from steno.safe.lazy_pattern import LazyPattern
 from steno.safe.credentials import cookie_spans
 from steno.safe.family import Family, Match, Span, begins_word
+from steno.safe.lazy_pattern import LazyPattern
 from steno.safe.secret_values import is_placeholder
 
 __all__ = ["COMMAND_LINES"]
 
 _MOST_BYTES: Final = 4_000
+_USER: Final = 32
 _JOINED: Final = 4
 """Letters of a password that is written right behind its option; fewer are other options."""
 _MOST_WORDS: Final = 80
@@ -66,7 +67,9 @@ _PROGRAMS: Final[dict[bytes, _Program]] = {
     b"http": _Program(pair=(b"-a", b"--auth")),
     b"https": _Program(pair=(b"-a", b"--auth")),
     b"xh": _Program(pair=(b"-a", b"--auth")),
-    b"wget": _Program(next=(b"--password", b"--http-password", b"--ftp-password", b"--proxy-password")),
+    b"wget": _Program(
+        next=(b"--password", b"--http-password", b"--ftp-password", b"--proxy-password")
+    ),
     b"mysql": _MYSQL,
     b"mysqldump": _MYSQL,
     b"mysqladmin": _MYSQL,
@@ -93,7 +96,11 @@ _PROGRAMS: Final[dict[bytes, _Program]] = {
     b"helm": _LOGIN,
     b"oras": _LOGIN,
     b"crane": _LOGIN,
-    b"skopeo": _Program(pair=(b"--creds", b"--src-creds", b"--dest-creds"), next=(b"-p",), needs=(b"login", b"copy", b"inspect", b"sync")),
+    b"skopeo": _Program(
+        pair=(b"--creds", b"--src-creds", b"--dest-creds"),
+        next=(b"-p",),
+        needs=(b"login", b"copy", b"inspect", b"sync"),
+    ),
     b"az": _Program(next=(b"-p",), needs=(b"login",)),
     b"oc": _Program(next=(b"-p",), needs=(b"login",)),
     b"cf": _Program(next=(b"-p",), needs=(b"login", b"auth")),
@@ -104,7 +111,24 @@ _PROGRAMS: Final[dict[bytes, _Program]] = {
     b"ldapdelete": _LDAP,
     b"ldappasswd": _Program(next=(b"-w", b"-s", b"-a")),
     b"ldapwhoami": _LDAP,
-    b"htpasswd": _Program(last=True, needs=(b"-b", b"-cb", b"-bc", b"-nb", b"-bn", b"-bB", b"-Bb", b"-cbB", b"-nbB", b"-nbBC", b"-bnB", b"-Bbn", b"-Bbc")),
+    b"htpasswd": _Program(
+        last=True,
+        needs=(
+            b"-b",
+            b"-cb",
+            b"-bc",
+            b"-nb",
+            b"-bn",
+            b"-bB",
+            b"-Bb",
+            b"-cbB",
+            b"-nbB",
+            b"-nbBC",
+            b"-bnB",
+            b"-Bbn",
+            b"-Bbc",
+        ),
+    ),
     b"openssl": _Program(next=(b"-k", b"-K")),
     b"unzip": _CAPITAL,
     b"zip": _CAPITAL,
@@ -136,7 +160,9 @@ _PROGRAMS: Final[dict[bytes, _Program]] = {
     b"cqlsh": _Program(next=(b"-p",)),
     b"twine": _Program(next=(b"-p",)),
     b"influx": _Program(next=(b"-password",)),
-    b"keytool": _Program(next=(b"-storepass", b"-keypass", b"-srcstorepass", b"-deststorepass", b"-new")),
+    b"keytool": _Program(
+        next=(b"-storepass", b"-keypass", b"-srcstorepass", b"-deststorepass", b"-new")
+    ),
     b"jarsigner": _Program(next=(b"-storepass", b"-keypass")),
     b"ssh-keygen": _Program(next=(b"-N", b"-P")),
     b"rabbitmqctl": _Program(word=2, needs=(b"add_user", b"change_password", b"authenticate_user")),
@@ -152,14 +178,24 @@ _PROGRAMS: Final[dict[bytes, _Program]] = {
     b"snmpwalk": _Program(next=(b"-A", b"-X", b"-c")),
     b"nmcli": _Program(next=(b"password", b"wifi-sec.psk", b"802-11-wireless-security.psk")),
     b"pdftk": _Program(next=(b"user_pw", b"owner_pw", b"input_pw")),
-    b"security": _Program(next=(b"-w", b"-p"), needs=(b"add-generic-password", b"add-internet-password", b"unlock-keychain", b"create-keychain")),
+    b"security": _Program(
+        next=(b"-w", b"-p"),
+        needs=(
+            b"add-generic-password",
+            b"add-internet-password",
+            b"unlock-keychain",
+            b"create-keychain",
+        ),
+    ),
     b"echo": _Program(),
     b"printf": _Program(),
 }
 _ORACLE: Final = LazyPattern(rb"[A-Za-z][A-Za-z0-9_$#]{0,30}/(?P<secret>[^\s@/\"']{2,64})@")
 _LITERAL: Final = LazyPattern(rb"--from-literal=?[A-Za-z0-9_.-]{1,64}=(?P<secret>.{3,})", re.DOTALL)
 _PASS_WORD: Final = LazyPattern(rb"(?P<head>pass:)(?P<secret>.{2,})", re.DOTALL)
-_STDIN: Final = LazyPattern(rb"[ ]{0,4}\|[ ]{0,4}(?:sudo[ ]{1,4}(?:-[A-Za-z]{1,6}[ ]{1,4}){0,4}?-[A-Za-z]{0,6}S|[^|;&\n]{0,120}?--?password-stdin|(?:sudo )?chpasswd|(?:sudo )?passwd --stdin|smbpasswd -s|[^|;&\n]{0,120}?--passphrase-fd 0|[^|;&\n]{0,80}?--with-token)")
+_STDIN: Final = LazyPattern(
+    rb"[ ]{0,4}\|[ ]{0,4}(?:sudo[ ]{1,4}(?:-[A-Za-z]{1,6}[ ]{1,4}){0,4}?-[A-Za-z]{0,6}S|[^|;&\n]{0,120}?--?password-stdin|(?:sudo )?chpasswd|(?:sudo )?passwd --stdin|smbpasswd -s|[^|;&\n]{0,120}?--passphrase-fd 0|[^|;&\n]{0,80}?--with-token)"
+)
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -186,7 +222,12 @@ def _marks(name: bytes) -> tuple[bytes, ...]:
     """Return what has to stand somewhere behind the name of a program, else it takes no password."""
     if name in (b"echo", b"printf"):
         return b"-S", b"stdin", b"chpasswd", b"--with-token", b"passphrase-fd", b"smbpasswd"
-    special = {b"net": (b"use",), b"sqlplus": (b"@",), b"kubectl": (b"-literal",), b"openssl": (b"pass:", b" -k ", b" -K ")}
+    special = {
+        b"net": (b"use",),
+        b"sqlplus": (b"@",),
+        b"kubectl": (b"-literal",),
+        b"openssl": (b"pass:", b" -k ", b" -K "),
+    }
     if name in special:
         return special[name]
     program = _PROGRAMS.get(name, _Program())
@@ -241,7 +282,11 @@ class _Walk:
         program = _PROGRAMS.get(base)
         if program is not None and (self._program is None or not part.text.startswith(b"-")):
             previous = self._words[-1].text if self._words else b""
-            if not (self._program is not None and previous.startswith(b"-") and previous in self._program.next):
+            if not (
+                self._program is not None
+                and previous.startswith(b"-")
+                and previous in self._program.next
+            ):
                 self._finish(part.begin)
                 self._program, self._name, self._words, self._from = program, base, [], -1
                 if base in program.needs:
@@ -319,7 +364,7 @@ class _Walk:
         if program is None:
             return
         plain = [word for word in words if not word.text.startswith(b"-")]
-        if program.last and self._from >= 0 and len(plain) >= 2:
+        if program.last and self._from >= 0 and len(plain) > 1:
             self._add(plain[-1].begin, plain[-1].end)
         elif self._name == b"net":
             self._net(plain)
@@ -329,8 +374,10 @@ class _Walk:
 
     def _net(self, plain: list[_Part]) -> None:
         texts = [word.text.lower() for word in plain]
-        if texts[:1] == [b"user"] and len(plain) > 2 and not texts[2].startswith(b"/"):
-            self._add(plain[2].begin, plain[2].end)
+        if texts[:1] == [b"user"]:
+            for word in plain[2:3]:
+                if not word.text.startswith(b"/"):
+                    self._add(word.begin, word.end)
         elif texts[:1] == [b"use"]:
             for number, text in enumerate(texts[1:], 1):
                 share = b"\\\\" in text
@@ -341,15 +388,18 @@ class _Walk:
 
     def _echo(self, last: _Part, place: int) -> None:
         """Find what is written to a program that reads a password."""
-        if _STDIN.match(self._data, max(place, last.end)) is None and _STDIN.match(self._data, place - 1) is None:
+        if (
+            _STDIN.match(self._data, max(place, last.end)) is None
+            and _STDIN.match(self._data, place - 1) is None
+        ):
             return
         user, colon, _ = last.text.partition(b":")
-        begin = last.begin + len(user) + 1 if colon and len(user) < 33 else last.begin
+        begin = last.begin + len(user) + 1 if colon and len(user) <= _USER else last.begin
         self._add(begin, last.end)
 
     def _add(self, begin: int, end: int) -> None:
         text = self._data[begin:end]
-        if len(text) < 2 or is_placeholder(text) or text.startswith(b"@"):
+        if len(text) <= 1 or is_placeholder(text) or text.startswith(b"@"):
             return
         self.spans.append((begin, end))
 
@@ -362,7 +412,7 @@ def _literal(previous: bytes, text: bytes) -> int:
 
 
 def _is_option(text: bytes) -> bool:
-    return text.startswith(b"-") and len(text) < 24 and text[1:].replace(b"-", b"").isalpha()
+    return text.startswith(b"-") and len(text) < _LONGEST and text[1:].replace(b"-", b"").isalpha()
 
 
 COMMAND_LINES: Final = (

@@ -8,8 +8,8 @@ import re
 from base64 import b64decode
 from typing import Final
 
-from steno.safe.lazy_pattern import LazyPattern
 from steno.safe.family import Family, Match, Span, begins_word, by_pattern, extended
+from steno.safe.lazy_pattern import LazyPattern
 from steno.safe.secret_values import is_password, is_placeholder, is_random, is_varied
 
 __all__ = ["CREDENTIALS", "cookie_spans"]
@@ -17,6 +17,12 @@ __all__ = ["CREDENTIALS", "cookie_spans"]
 _LINE_END: Final = rb"(?:(?:\\{1,7}r)?\\{1,7}n|\r?\n)"
 """The end of a line, also inside of JSON."""
 
+
+_TOKEN_LEAST: Final = 16
+_PASSWORD_LEAST: Final = 3
+_CREDENTIAL_LEAST: Final = 8
+_COOKIE_LEAST: Final = 6
+_PRINTED: Final = LazyPattern(rb"[ -~]*+")
 
 # Addresses
 
@@ -35,7 +41,7 @@ def _address_at(data: bytes, place: int) -> Match | None:
         return None
     if not user[2]:
         # A token alone before the host.
-        alone = data[user.end() : user.end() + 1] == b"@" and len(user[1]) >= 16
+        alone = data[user.end() : user.end() + 1] == b"@" and len(user[1]) >= _TOKEN_LEAST
         if alone and is_random(user[1]) and not is_placeholder(user[1]):
             return Match((user.span(1),), user.end())
         return None
@@ -51,7 +57,7 @@ def _address_at(data: bytes, place: int) -> Match | None:
     if 0 <= comma < at and b"@" in rest[0][:comma]:
         at = rest[0].find(b"@")
     secret = rest[0][:at] if at > 0 else b""
-    if len(secret) < 3 or _DIGITS.match(secret) or _is_shown(secret):
+    if len(secret) < _PASSWORD_LEAST or _DIGITS.match(secret) or _is_shown(secret):
         return None
     return Match(((begin, begin + at),), begin + at)
 
@@ -60,8 +66,10 @@ def _is_shown(secret: bytes) -> bool:
     """Say whether a password in an address is one of a manual."""
     return (
         secret.lower() in _NO_PASSWORD
-        or secret[:1] in (b"$", b"{", b"<", b"*", b"[", b"%")
-        and not re.match(rb"%[0-9A-Fa-f]{2}", secret)
+        or (
+            secret[:1] in (b"$", b"{", b"<", b"*", b"[", b"%")
+            and not re.match(rb"%[0-9A-Fa-f]{2}", secret)
+        )
         or len(set(secret)) == 1
         or b"{" in secret
         or b"$(" in secret
@@ -99,7 +107,9 @@ _HEADER: Final = LazyPattern(
     rb"(?P<scheme>(?i:bearer|basic|token|digest|apikey|api-key|key|splunk|ssws|genie[k]ey|aws4-hmac-sha256|negotiate|bot|discogs|klaviyo-api-key|oauth|hawk|zoho-oauthtoken)[ =]{1,3})?"
 )
 _TOKEN: Final = LazyPattern(rb"[A-Za-z0-9._~+/=|:-]{6,8192}+")
-_DIGEST: Final = LazyPattern(rb"(?:response|mac|oauth_signature|oauth_token|[Ss]ignature)=(?:\\{0,7}[\"'])?([A-Za-z0-9+/=%-]{16,512}+)")
+_DIGEST: Final = LazyPattern(
+    rb"(?:response|mac|oauth_signature|oauth_token|[Ss]ignature)=(?:\\{0,7}[\"'])?([A-Za-z0-9+/=%-]{16,512}+)"
+)
 _SCHEMES_OF_PARTS: Final = (b"digest", b"aws4", b"hawk", b"oauth")
 
 
@@ -117,16 +127,22 @@ def _header_at(data: bytes, place: int) -> Match | None:
     if token is None or is_placeholder(token[0]):
         return None
     if scheme.startswith(b"basic"):
-        fits = len(token[0]) >= 8 and (_is_basic(token[0]) or is_varied(token[0]))
+        fits = len(token[0]) >= _CREDENTIAL_LEAST and (_is_basic(token[0]) or is_varied(token[0]))
     elif scheme:
-        fits = len(token[0]) >= 8 and is_varied(token[0]) and not _WORDS.fullmatch(token[0])
+        fits = (
+            len(token[0]) >= _CREDENTIAL_LEAST
+            and is_varied(token[0])
+            and not _WORDS.fullmatch(token[0])
+        )
     else:
-        fits = len(token[0]) >= 12 and is_random(token[0])
+        fits = len(token[0]) >= _TOKEN_LEAST and is_random(token[0])
     return extended(data, *token.span()) if fits else None
 
 
 _WORDS: Final = LazyPattern(rb"[a-z]{1,16}(?:[._-][a-z]{1,16}){0,5}+|[A-Z_]{1,40}+")
-_SCHEME: Final = LazyPattern(rb"(?:(?P<basic>asic)|earer)[ ]{1,2}(?P<secret>[A-Za-z0-9._~+/=|-]{12,8192}+)")
+_SCHEME: Final = LazyPattern(
+    rb"(?:(?P<basic>asic)|earer)[ ]{1,2}(?P<secret>[A-Za-z0-9._~+/=|-]{12,8192}+)"
+)
 
 
 def _scheme_at(data: bytes, place: int) -> Match | None:
@@ -135,7 +151,7 @@ def _scheme_at(data: bytes, place: int) -> Match | None:
     if found is None:
         return None
     token = found["secret"]
-    fits = _is_basic(token) if found["basic"] else len(token) >= 16 and is_random(token)
+    fits = _is_basic(token) if found["basic"] else len(token) >= _TOKEN_LEAST and is_random(token)
     if not fits or is_placeholder(token):
         return None
     return extended(data, *found.span("secret"))
@@ -147,7 +163,7 @@ def _is_basic(token: bytes) -> bool:
         text = b64decode(token[:256] + b"=" * (-len(token[:256]) % 4), validate=True)
     except ValueError:
         return False
-    return b":" in text and text.isascii() and all(32 <= byte < 127 for byte in text)
+    return b":" in text and _PRINTED.fullmatch(text) is not None
 
 
 # Cookies
@@ -177,7 +193,12 @@ def cookie_spans(cookies: bytes, place: int, *, certain: bool = False) -> tuple[
     spans: list[Span] = []
     for pair in cookies.split(b";"):
         name, equals, value = pair.partition(b"=")
-        if equals and value and name.strip().lower() not in _ATTRIBUTES and not is_placeholder(value):
+        if (
+            equals
+            and value
+            and name.strip().lower() not in _ATTRIBUTES
+            and not is_placeholder(value)
+        ):
             spans.append((place + len(name) + 1, place + len(pair)))
             certain = certain or _is_cookie(name.strip().lower(), value)
         place += len(pair) + 1
@@ -185,8 +206,12 @@ def cookie_spans(cookies: bytes, place: int, *, certain: bool = False) -> tuple[
 
 
 def _is_cookie(name: bytes, value: bytes) -> bool:
-    session = any(word in name for word in (b"sess", b"sid", b"auth", b"token", b"csrf", b"jwt", b"login"))
-    return is_random(value) or (session and len(value) >= 6 and is_password(value, quoted=True))
+    session = any(
+        word in name for word in (b"sess", b"sid", b"auth", b"token", b"csrf", b"jwt", b"login")
+    )
+    return is_random(value) or (
+        session and len(value) >= _COOKIE_LEAST and is_password(value, quoted=True)
+    )
 
 
 _JAR: Final = LazyPattern(
@@ -279,8 +304,12 @@ _AZURE: Final = (
     rb"(?P<secret>[A-Za-z0-9+/]{40,90}={0,2})"
 )
 _ORACLE: Final = rb"thin:[A-Za-z0-9_$#]{1,30}/(?P<secret>[^\s@/\"'\\]{3,64})@"
-_ADO: Final = LazyPattern(rb"(?i:;[ ]{0,2}(?:pwd|password)[ ]{0,2}=[ ]{0,2})(?P<secret>\{[^}\"\s]{2,128}\}|[^;\"'\s\\<>]{2,128})")
-_JWK: Final = LazyPattern(rb"\\{0,7}\"(?:d|k|p|q|dp|dq|qi)\\{0,7}\"[ ]{0,2}:[ ]{0,2}\\{0,7}\"(?P<secret>[A-Za-z0-9_-]{22,1400}+)")
+_ADO: Final = LazyPattern(
+    rb"(?i:;[ ]{0,2}(?:pwd|password)[ ]{0,2}=[ ]{0,2})(?P<secret>\{[^}\"\s]{2,128}\}|[^;\"'\s\\<>]{2,128})"
+)
+_JWK: Final = LazyPattern(
+    rb"\\{0,7}\"(?:d|k|p|q|dp|dq|qi)\\{0,7}\"[ ]{0,2}:[ ]{0,2}\\{0,7}\"(?P<secret>[A-Za-z0-9_-]{22,1400}+)"
+)
 _KTY: Final = LazyPattern(rb"kty\\{0,7}\"[ ]{0,2}:[ ]{0,2}\\{0,7}\"(?:RSA|EC|OKP|oct)")
 
 
@@ -290,7 +319,10 @@ def _ado_at(data: bytes, place: int) -> Match | None:
     if found is None or is_placeholder(found["secret"].strip(b"{}")):
         return None
     before = data[max(0, place - 300) : place].lower()
-    if not any(word in before for word in (b"server", b"data source", b"host", b"driver", b"jdbc:", b"uid=", b"user")):
+    if not any(
+        word in before
+        for word in (b"server", b"data source", b"host", b"driver", b"jdbc:", b"uid=", b"user")
+    ):
         return None
     return Match((found.span("secret"),), found.end())
 
@@ -339,7 +371,9 @@ def _login_at(data: bytes, place: int) -> Match | None:
     return Match((found.span("secret"),), found.end())
 
 
-_IDENTIFIED: Final = LazyPattern(rb"(?i:dentified[ ]by|dentified[ ]with[ ][a-z0-9_]{1,40}[ ]by)[ ]{1,2}(?:(?i:password)[ ])?\\{0,7}[\"'](?P<secret>[^\"'\\\s]{3,128})")
+_IDENTIFIED: Final = LazyPattern(
+    rb"(?i:dentified[ ]by|dentified[ ]with[ ][a-z0-9_]{1,40}[ ]by)[ ]{1,2}(?:(?i:password)[ ])?\\{0,7}[\"'](?P<secret>[^\"'\\\s]{3,128})"
+)
 
 
 def _identified_at(data: bytes, place: int) -> Match | None:
@@ -376,12 +410,25 @@ CREDENTIALS: Final = (
         by_pattern(_WEBHOOK, alone=False),
         (b"hook",),
     ),
-    Family("bearer", "tokens in headers", _needles("uthorization UTHORIZATION"), _header_at, (b"uthor",)),
-    Family("auth-scheme", "tokens behind Bearer and Basic", _needles("earer_SPACE_ asic_SPACE_"), _scheme_at),
+    Family(
+        "bearer",
+        "tokens in headers",
+        _needles("uthorization UTHORIZATION"),
+        _header_at,
+        (b"uthor",),
+    ),
+    Family(
+        "auth-scheme",
+        "tokens behind Bearer and Basic",
+        _needles("earer_SPACE_ asic_SPACE_"),
+        _scheme_at,
+    ),
     Family(
         "cookie",
         "values of cookies",
-        _needles("ookie: ookie\" ookie' ookie= ookie\\ ookies: ookies\" ookie_SPACE_= ookies= OOKIE= ookie:_SPACE_"),
+        _needles(
+            'ookie: ookie" ookie\' ookie= ookie\\ ookies: ookies" ookie_SPACE_= ookies= OOKIE= ookie:_SPACE_'
+        ),
         _cookie_at,
         (b"ookie",),
     ),
@@ -409,7 +456,9 @@ CREDENTIALS: Final = (
     Family(
         "azure-key",
         "Azure storage keys",
-        _needles("AccountKey= SharedAccessKey= accountkey= ACCOUNTKEY= AccessKey= windows.net_SPACE_ windows.net= windows.net:"),
+        _needles(
+            "AccountKey= SharedAccessKey= accountkey= ACCOUNTKEY= AccessKey= windows.net_SPACE_ windows.net= windows.net:"
+        ),
         by_pattern(_AZURE, alone=False),
         _needles("ntKe ssKe"),
     ),
@@ -424,13 +473,20 @@ CREDENTIALS: Final = (
         ),
         _ado_at,
     ),
-    Family("oracle-password", "passwords in addresses of Oracle", (b"thin:",), by_pattern(_ORACLE, None, alone=False)),
+    Family(
+        "oracle-password",
+        "passwords in addresses of Oracle",
+        (b"thin:",),
+        by_pattern(_ORACLE, None, alone=False),
+    ),
     Family("json-web-key", "private parts of JSON web keys", (b"kty",), _jwk_at),
     Family("aws-secret-near", "AWS secret keys beside their ids", (b"AKIA", b"ASIA"), _aws_near),
     Family(
         "login-call",
         "passwords in calls that log in",
-        _needles("ecureString etworkCredential asicAuth( igestAuth( asswordCredential uthenticator( .login( .auth( auth=( auth_SPACE_=_SPACE_("),
+        _needles(
+            "ecureString etworkCredential asicAuth( igestAuth( asswordCredential uthenticator( .login( .auth( auth=( auth_SPACE_=_SPACE_("
+        ),
         _login_at,
     ),
     Family("sql-password", "passwords in SQL", _needles("DENTIFIED dentified"), _identified_at),

@@ -1,8 +1,8 @@
-"""Every family of secrets: keys, tokens and passwords, each with an id.
+r"""Every family of secrets: keys, tokens and passwords, each with an id.
 
 A family is found by its needles, fixed bytes that are looked for at the speed of memory. What else it
 takes is examined only where a needle stands. Everything is bytes: of a line of JSON, where a line end
-is `\\n` and a quote `\\"`, as well as of plain text.
+is `\n` and a quote `\"`, as well as of plain text.
 """
 
 from typing import Final

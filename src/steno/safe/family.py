@@ -71,9 +71,9 @@ def _compiled(pattern: bytes) -> re.Pattern[bytes]:
 
 
 def by_token(
-    letters: bytes, least: int, *, head: bytes = b"", strict: bool = False
+    letters: bytes, least: int, *, strict: bool = False
 ) -> Callable[[bytes, bytes, int], Match | None]:
-    """Return what finds a token: a needle, a pattern for what follows it, then a run of letters.
+    """Return what finds a token: a needle and a run of letters behind it.
 
     The run is looked at once: whether it is one token or none, every later needle in it belongs to
     it. With `strict`, for short needles, the run has to be random.
@@ -84,7 +84,7 @@ def by_token(
         if not begins_word(data, place) or (strict and data[place - 1 : place] in (b"/", b"+")):
             # A short needle behind one of these is part of base64.
             return None
-        found = _compiled(head + body + b"{%d}" % least).match(data, place + len(needle))
+        found = _compiled(body + b"{%d}" % least).match(data, place + len(needle))
         if found is None:
             return None
         run = _compiled(body + b"*+").match(data, found.end())

@@ -12,7 +12,7 @@ afterwards, and its records stay the records they were.
 """
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -245,7 +245,7 @@ def _look(data: bytes, low: int, found: list[Edit], examined: dict[str, int]) ->
     """
     needles = _needles()
     all_of_them, homes = needles.all, needles.homes
-    hidden: dict[int, list[int]] = {}
+    hidden: defaultdict[int, list[int]] = defaultdict(list)
     for number, begin, _ in needles.find(data[low : low + _CHUNK + needles.longest - 1]):
         if begin >= _CHUNK:
             continue
@@ -261,25 +261,34 @@ def _look(data: bytes, low: int, found: list[Edit], examined: dict[str, int]) ->
             continue
         needle = all_of_them[number]
         if needle.covers:
-            places = hidden.get(number)
-            if places is None:
-                places = hidden[number] = []
-            places.append(at)
-        for family in needle.families:
-            if at < examined.get(family.id, 0):
-                continue
-            match = family.at(data, at)
-            if match is not None:
-                examined[family.id] = match.examined
-                for span in match.spans:
-                    found.append(_masked(*span, match.family or family.id))
-        if needle.mail:
-            mail = mail_at(data, at)
-            if mail is not None:
-                found.append(_masked(*mail, _MAIL))
+            hidden[number].append(at)
+        if needle.families:
+            _examine(data, at, needle.families, found, examined)
+        mail = mail_at(data, at) if needle.mail else None
+        if mail is not None:
+            found.append(_masked(*mail, _MAIL))
     for cover, hits in _by_cover(hidden):
-        for start, end, family in cover.scan(data, hits, _family_in):
-            found.append(_masked(start, end, family, cover.id))
+        found += [
+            _masked(start, end, family, cover.id)
+            for start, end, family in cover.scan(data, hits, _family_in)
+        ]
+
+
+def _examine(
+    data: bytes,
+    at: int,
+    families: tuple[Family, ...],
+    found: list[Edit],
+    examined: dict[str, int],
+) -> None:
+    """Find the secrets of families whose needle stands at a place."""
+    for family in families:
+        if at < examined.get(family.id, 0):
+            continue
+        match = family.at(data, at)
+        if match is not None:
+            examined[family.id] = match.examined
+            found += [_masked(*span, match.family or family.id) for span in match.spans]
 
 
 def _by_cover(places: dict[int, list[int]]) -> list[tuple[Cover, list[tuple[int, bytes]]]]:

@@ -3,7 +3,6 @@ r"""Decides whether a value looks like a secret, a placeholder or an ordinary wo
 Every function looks at a bounded number of bytes, so a caller may ask for every candidate in a text.
 """
 
-import re
 from functools import cache
 from itertools import pairwise
 from typing import Final
@@ -42,7 +41,9 @@ _DIGIT: Final = LazyPattern(rb"[0-9]")
 _LETTER: Final = LazyPattern(rb"[A-Za-z]")
 _SYMBOL: Final = LazyPattern(rb"[!#$%^&*?+~@]")
 _MOMENT: Final = LazyPattern(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.Z+-]{0,20})?\Z")
-_VERSION: Final = LazyPattern(rb"[vV=~^]{0,2}[0-9]{1,5}(?:\.[0-9A-Za-z]{1,10}){1,5}(?:[-+][0-9A-Za-z.]{0,20})?\Z")
+_VERSION: Final = LazyPattern(
+    rb"[vV=~^]{0,2}[0-9]{1,5}(?:\.[0-9A-Za-z]{1,10}){1,5}(?:[-+][0-9A-Za-z.]{0,20})?\Z"
+)
 _NUMBER: Final = LazyPattern(rb"[0-9.,_:%-]{1,40}[A-Za-z%]{0,4}\Z")
 
 
@@ -112,7 +113,7 @@ _KINDS: Final = 5
 def is_scrambled(value: bytes) -> bool:
     """Say whether a value is drawn from all signs of a keyboard, as keys of web frameworks are."""
     value = value[:_SAMPLE]
-    signs = {byte for byte in value if 32 < byte < 127} - _ALNUM
+    signs = set(value) & _SIGNS
     if len(value) < _SCRAMBLED or len(signs) < _KINDS or _DIGIT.search(value) is None:
         return False
     if b"0-9" in value:
@@ -121,6 +122,7 @@ def is_scrambled(value: bytes) -> bool:
     return _odd_pairs(bytes(byte for byte in value if byte in _ALNUM)) >= _ODD
 
 
+_SIGNS: Final = frozenset(rb"""!"#$%&'()*+,-./:;<=>?@[\]^_`{|}~""")
 _SCRAMBLED: Final = 24
 _ALNUM: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _STAND_INS: Final = LazyPattern(
@@ -136,7 +138,8 @@ _REFERENCE: Final = LazyPattern(
     rb"|self\.|this\.|args\.|config\.|settings\.|var\.|local\.|module\.|params|request\.|[\x80-\xff]|\\u201"
 )
 """Beginnings of a value that names a variable, a file or another place."""
-_SAME: Final = LazyPattern(rb"(.)\1*\Z")
+_FEW: Final = 3
+"""Different letters; a value with fewer is one letter over and over."""
 _MASKED: Final = LazyPattern(rb"(?:.{0,8}[*\xe2\x80\xa6\xa2]{3}|.{0,40}\.\.\.|.{0,12}[xX]{4})")
 
 
@@ -147,11 +150,17 @@ def is_placeholder(value: bytes) -> bool:
     [True, True, True, True, False]
     """
     value = value[:_SAMPLE]
-    if not value or _REFERENCE.match(value) or len(set(value.lower())) <= 2 or _MASKED.match(value):
+    if (
+        not value
+        or _REFERENCE.match(value)
+        or len(set(value.lower())) < _FEW
+        or _MASKED.match(value)
+    ):
         return True
     return not is_random(value) and _STAND_INS.search(value.lower()) is not None
 
 
+_BLANK: Final = LazyPattern(rb"[\x00-\x20]")
 _IDENTIFIER: Final = LazyPattern(rb"[A-Za-z_][A-Za-z_.-]*\Z")
 _SHORTEST: Final = 5
 
@@ -169,7 +178,7 @@ def is_password(value: bytes, *, quoted: bool) -> bool:
         return False
     if _NUMBER.match(value) or _VERSION.match(value) or _MOMENT.match(value):
         return False
-    if any(byte <= 32 for byte in value) or b"://" in value or value[:1] in (b"/", b".", b"~"):
+    if _BLANK.search(value) or b"://" in value or value[:1] in (b"/", b".", b"~"):
         return False
     letters = _LETTER.search(value) is not None
     digits = _DIGIT.search(value) is not None

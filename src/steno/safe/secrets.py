@@ -65,7 +65,8 @@ def _keys() -> re.Pattern[str]:
 
     A brief or a list is read by anybody: what is cut off, or of a form that is new, goes too.
     """
-    needles = {needle.decode() for family in FAMILIES if family.alone for needle in family.needles}
+    needles = {needle.decode() for family in FAMILIES if family.prefix for needle in family.needles}
+    needles.add("eyJ")
     stems = "|".join(sorted(map(re.escape, needles), key=len, reverse=True))
     return re.compile(rf"(?<![A-Za-z0-9])(?:{stems})[A-Za-z0-9_.-]{{12,}}")
 

@@ -4,13 +4,12 @@ One row for each family: id, what it is, the prefixes, the letters that follow a
 of them. The lengths are a little below what vendors document, because tokens get cut off.
 """
 
-import re
 import string
 from collections.abc import Callable
 from typing import Final
 
-from steno.safe.lazy_pattern import LazyPattern
 from steno.safe.family import Family, Match, begins_word, by_pattern, by_token, extended
+from steno.safe.lazy_pattern import LazyPattern
 from steno.safe.secret_values import is_random, is_varied
 
 __all__ = ["TOKENS"]
@@ -22,6 +21,13 @@ _HEX: Final = rb"a-fA-F0-9"
 _DOTTED: Final = rb"A-Za-z0-9_.-"
 _UPPER: Final = rb"A-Z0-9"
 _STEM: Final = 4
+_PUBLIC: Final = frozenset(
+    (
+        *("openai-key", "aws-access-key", "google-api-key", "sendgrid-key", "mailgun-key"),
+        *("slack-token", "onepassword-key"),
+    )
+)
+"""Families with a pattern whose needles are prefixes."""
 
 
 def _token(
@@ -31,14 +37,13 @@ def _token(
     letters: bytes,
     least: int,
     *,
-    head: bytes = b"",
     strict: bool = False,
     stems: str = "",
 ) -> Family:
     texts = tuple(each.encode() for each in needles.split())
     # The needle that stands at a place is the longest that does.
     longest = sorted(texts, key=len, reverse=True)
-    examine = by_token(letters, least, head=head, strict=strict)
+    examine = by_token(letters, least, strict=strict)
 
     def at(data: bytes, place: int) -> Match | None:
         for needle in longest:
@@ -46,7 +51,7 @@ def _token(
                 return examine(needle, data, place)
         return None
 
-    return Family(name, says, texts, at, _stems(texts, stems), prefix=True)
+    return Family(name, says, texts, at, _stems(texts, stems), prefix=not strict)
 
 
 def _shape(
@@ -54,16 +59,15 @@ def _shape(
     says: str,
     needles: str,
     pattern: bytes,
-    fits: Callable[[bytes], bool] | None = is_varied,
+    fits: Callable[[bytes], bool] = is_varied,
     *,
-    alone: bool = True,
     before: bytes = b"",
     stems: str = "",
-    prefix: bool = False,
 ) -> Family:
     texts = tuple(each.encode() for each in needles.split())
-    at = by_pattern(pattern, fits, alone=alone, before=before)
-    return Family(name, says, texts, at, _stems(texts, stems), prefix=prefix)
+    # Behind a colon or a run of letters a word cannot begin; the pattern says what is before.
+    at = by_pattern(pattern, fits, alone=not before, before=before)
+    return Family(name, says, texts, at, _stems(texts, stems), prefix=name in _PUBLIC)
 
 
 def _stems(needles: tuple[bytes, ...], stems: str) -> tuple[bytes, ...]:
@@ -92,6 +96,8 @@ def _discord() -> str:
 
 _RUN: Final = LazyPattern(rb"[A-Za-z0-9_-]*+")
 _JWT_PART: Final = 8
+_JWE_PARTS: Final = 4
+"""Parts of an encrypted token behind its header."""
 
 
 def _jwt_at(data: bytes, place: int) -> Match | None:
@@ -101,11 +107,11 @@ def _jwt_at(data: bytes, place: int) -> Match | None:
     first = _run_end(data, place)
     end = first
     parts: list[int] = []
-    while data[end : end + 1] == b"." and len(parts) < 4:
+    while data[end : end + 1] == b"." and len(parts) < _JWE_PARTS:
         begin, end = end + 1, _run_end(data, end + 1)
         parts.append(end - begin)
     payload = data.startswith(b"eyJ", first + 1)
-    whole = len(parts) == 4 and parts[2] >= _JWT_PART
+    whole = len(parts) == _JWE_PARTS and parts[2] >= _JWT_PART
     if first - place < _JWT_PART or not parts or not (payload or whole):
         # Nor is it one from a later place in the same run.
         return Match((), first)
@@ -124,6 +130,18 @@ def _run_end(data: bytes, place: int) -> int:
     return run.end() if run else place
 
 
+_LONG: Final = 50
+_DISTINCT: Final = 8
+
+
+def _is_openai(token: bytes) -> bool:
+    return is_random(token[3:]) or (len(token) > _LONG and is_varied(token))
+
+
+def _is_aws(token: bytes) -> bool:
+    return len(set(token)) >= _DISTINCT
+
+
 TOKENS: Final = (
     # Models
     _token("anthropic-key", "Anthropic keys", "sk-ant-", _URL, 20, stems="sk-"),
@@ -134,21 +152,24 @@ TOKENS: Final = (
         "sk-",
         rb"sk-(?!ant-|or-|lf-)(?:(?:proj|svcacct|admin|None|service)-[A-Za-z0-9_-]{20,512}+|[A-Za-z0-9]{32,128}+"
         rb"|[A-Za-z0-9_-]{20,256}+)",
-        lambda token: is_random(token[3:]) or (len(token) > 50 and is_varied(token)),
+        _is_openai,
         stems="sk-",
-        prefix=True,
     ),
     _token("xai-key", "xAI keys", "xai-", _ALNUM, 40),
     _token("replicate-token", "Replicate tokens", "r8_", _ALNUM, 34),
     _token("perplexity-key", "Perplexity keys", "pplx-", _ALNUM, 32),
     _token("tavily-key", "Tavily keys", "tvly-", _URL, 24),
-    _token("huggingface-token", "Hugging Face tokens", "hf_ api_org_", _ALNUM, 30, stems="hf_ api_"),
+    _token(
+        "huggingface-token", "Hugging Face tokens", "hf_ api_org_", _ALNUM, 30, stems="hf_ api_"
+    ),
     _token("groq-key", "Groq keys", "gsk_", _ALNUM, 40),
     _token("fireworks-key", "Fireworks keys", "fw_", _ALNUM, 20, strict=True),
     _token("cerebras-key", "Cerebras keys", "csk-", _ALNUM, 40),
     _token("together-key", "Together keys", "tgp_v1_", _URL, 36),
     _token("nvidia-key", "NVIDIA keys", "nvapi-", _URL, 40),
-    _token("langsmith-key", "LangSmith keys", "lsv2_pt_ lsv2_sk_ ls__", rb"a-f0-9_", 28, stems="lsv2"),
+    _token(
+        "langsmith-key", "LangSmith keys", "lsv2_pt_ lsv2_sk_ ls__", rb"a-f0-9_", 28, stems="lsv2"
+    ),
     _token("voyage-key", "Voyage keys", "pa-", _URL, 40, strict=True, stems="-"),
     _token("jina-key", "Jina keys", "jina_", _URL, 40),
     _token("elevenlabs-key", "ElevenLabs keys", "sk_", _HEX, 44, stems="-"),
@@ -171,7 +192,9 @@ TOKENS: Final = (
     _token("wandb-key", "Weights & Biases keys", "wandb_v1_", _URL, 40),
     # Code hosts and packages
     _token("github-token", "GitHub tokens", "ghp_ gho_ ghu_ ghs_ ghr_", _ALNUM, 30),
-    _token("github-fine-grained", "GitHub tokens with chosen rights", "github_pat_", rb"A-Za-z0-9_", 22),
+    _token(
+        "github-fine-grained", "GitHub tokens with chosen rights", "github_pat_", rb"A-Za-z0-9_", 22
+    ),
     _token(
         "gitlab-token",
         "GitLab tokens",
@@ -180,7 +203,9 @@ TOKENS: Final = (
         16,
         stems="glpa glrt",
     ),
-    _token("bitbucket-token", "Bitbucket and Atlassian tokens", "ATBB ATCTT3 ATATT3 ATSTT3", _B64, 24),
+    _token(
+        "bitbucket-token", "Bitbucket and Atlassian tokens", "ATBB ATCTT3 ATATT3 ATSTT3", _B64, 24
+    ),
     _token("npm-token", "npm tokens", "npm_", _ALNUM, 30),
     _token("pypi-token", "PyPI tokens", "pypi-Ag", _URL, 30),
     _token("rubygems-key", "RubyGems keys", "rubygems_", _HEX, 40),
@@ -189,7 +214,9 @@ TOKENS: Final = (
     _token("clojars-token", "Clojars tokens", "CLOJARS_", _HEX, 50),
     _token("hex-key", "Hex keys", "hex_", _ALNUM, 36, strict=True, stems="-"),
     _token("docker-token", "Docker tokens", "dckr_pat_ dckr_oat_", _URL, 20),
-    _token("sourcegraph-token", "Sourcegraph tokens", "sgp_ sgd_ slk_", rb"a-f0-9_", 36, stems="sgp_"),
+    _token(
+        "sourcegraph-token", "Sourcegraph tokens", "sgp_ sgd_ slk_", rb"a-f0-9_", 36, stems="sgp_"
+    ),
     _token("sonar-token", "SonarQube tokens", "sqp_ squ_ sqa_", _HEX, 36),
     _token("codecov-token", "Codecov tokens", "codecov_", _URL, 30, strict=True, stems="-"),
     _token("artifactory-key", "Artifactory keys", "AKCp cmVmd", _ALNUM, 50, stems="AKCp"),
@@ -202,13 +229,18 @@ TOKENS: Final = (
         "AWS access key ids",
         "AKIA ASIA ABIA ACCA",
         rb"A(?:[KSB]I|CC)A[A-Z0-9]{16}(?![A-Za-z0-9])",
-        lambda token: len(set(token)) >= 8,
-        prefix=True,
+        _is_aws,
         stems="AKIA ASIA",
     ),
     _token("bedrock-key", "Amazon Bedrock keys", "ABSK bedrock-api-key-", _B64, 60),
-    _token("aws-session-token", "AWS session tokens", "IQoJb3JpZ2lu FwoGZXIvYXdz FQoGZXIvYXdz", _B64, 60),
-    _shape("google-api-key", "Google API keys", "AIza", rb"AIza[A-Za-z0-9_-]{35}", prefix=True),
+    _token(
+        "aws-session-token",
+        "AWS session tokens",
+        "IQoJb3JpZ2lu FwoGZXIvYXdz FQoGZXIvYXdz",
+        _B64,
+        60,
+    ),
+    _shape("google-api-key", "Google API keys", "AIza", rb"AIza[A-Za-z0-9_-]{35}"),
     _token(
         "google-oauth",
         "Google OAuth tokens and secrets",
@@ -219,7 +251,14 @@ TOKENS: Final = (
     ),
     _token("digitalocean-token", "DigitalOcean tokens", "dop_v1_ doo_v1_ dor_v1_", rb"a-f0-9", 32),
     _token("cloudflare-token", "Cloudflare tokens", "cfut_ cfat_ cfk_ v1.0-", rb"A-Za-z0-9_-", 40),
-    _token("vercel-token", "Vercel tokens", "vcp_ vci_ vca_ vcr_ vck_ vercel_blob_rw_", _URL, 24, stems="vcp_ verc"),
+    _token(
+        "vercel-token",
+        "Vercel tokens",
+        "vcp_ vci_ vca_ vcr_ vck_ vercel_blob_rw_",
+        _URL,
+        24,
+        stems="vcp_ verc",
+    ),
     _token("netlify-token", "Netlify tokens", "nfp_ nfc_ nfo_ nfu_", _ALNUM, 32, stems="nfp_"),
     _token("heroku-key", "Heroku keys", "HRKU-", _URL, 36),
     _token("fly-token", "Fly tokens", "fm1r_ fm1a_ fm2_ fo1_", _B64, 36, stems="fm2_ fo1_"),
@@ -231,9 +270,22 @@ TOKENS: Final = (
     _token("ibm-key", "IBM Cloud keys", "ApiKey-", _URL, 32, stems="-"),
     _token("openshift-token", "OpenShift tokens", "sha256~", _URL, 40),
     _token("supabase-key", "Supabase keys", "sbp_ sb_secret_ sbp_oauth_", _URL, 20),
-    _token("planetscale-token", "PlanetScale tokens", "pscale_tkn_ pscale_pw_ pscale_oauth_", _DOTTED, 30),
+    _token(
+        "planetscale-token",
+        "PlanetScale tokens",
+        "pscale_tkn_ pscale_pw_ pscale_oauth_",
+        _DOTTED,
+        30,
+    ),
     _token("neon-key", "Neon keys", "napi_ npg_", _ALNUM, 10, strict=True),
-    _token("doppler-token", "Doppler tokens", "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit. dp.said.", _DOTTED, 36, stems="dp.p dp.s"),
+    _token(
+        "doppler-token",
+        "Doppler tokens",
+        "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit. dp.said.",
+        _DOTTED,
+        36,
+        stems="dp.p dp.s",
+    ),
     _token("databricks-token", "Databricks tokens", "dapi dose dkea", rb"a-f0-9", 30, stems="dapi"),
     _token("vault-token", "Vault tokens", "hvs. hvb. hvr.", _URL, 24),
     _shape(
@@ -255,7 +307,6 @@ TOKENS: Final = (
         "A3-",
         rb"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}(?![A-Z0-9])",
         stems="-",
-        prefix=True,
     ),
     _shape(
         "upstash-token",
@@ -277,13 +328,36 @@ TOKENS: Final = (
         stems="k_li k_te",
     ),
     _token("webhook-secret", "secrets that sign webhooks", "whsec_", rb"A-Za-z0-9+/=", 16),
-    _token("square-token", "Square tokens", "sq0atp- sq0csp- sq0idp- EAAA", _URL, 22, strict=True, stems="sq0a"),
-    _token("shopify-token", "Shopify tokens", "shpat_ shpca_ shppa_ shpss_ shpua_ shptka_", _HEX, 30, stems="shpa"),
+    _token(
+        "square-token",
+        "Square tokens",
+        "sq0atp- sq0csp- sq0idp- EAAA",
+        _URL,
+        22,
+        strict=True,
+        stems="sq0a",
+    ),
+    _token(
+        "shopify-token",
+        "Shopify tokens",
+        "shpat_ shpca_ shppa_ shpss_ shpua_ shptka_",
+        _HEX,
+        30,
+        stems="shpa",
+    ),
     _token("shippo-token", "Shippo tokens", "shippo_live_ shippo_test_", _HEX, 36),
     _token("easypost-key", "EasyPost keys", "EZAK EZTK", _ALNUM, 50),
     _token("paddle-key", "Paddle keys", "pdl_live_ pdl_sdbx_", rb"A-Za-z0-9_", 40),
-    _token("flutterwave-key", "Flutterwave keys", "FLWSECK_ FLWSECK-", rb"A-Za-z0-9_-", 12, strict=True),
-    _token("plaid-token", "Plaid tokens", "access-sandbox- access-development- access-production-", rb"a-f0-9-", 30),
+    _token(
+        "flutterwave-key", "Flutterwave keys", "FLWSECK_ FLWSECK-", rb"A-Za-z0-9_-", 12, strict=True
+    ),
+    _token(
+        "plaid-token",
+        "Plaid tokens",
+        "access-sandbox- access-development- access-production-",
+        rb"a-f0-9-",
+        30,
+    ),
     _token("razorpay-key", "Razorpay keys", "rzp_live_ rzp_test_", _ALNUM, 14),
     _token("braintree-token", "Braintree tokens", "access_token$", rb"a-z0-9$", 40, stems="-"),
     # Mail and messages
@@ -292,7 +366,6 @@ TOKENS: Final = (
         "SendGrid keys",
         "SG.",
         rb"SG\.[A-Za-z0-9_-]{16,64}+\.[A-Za-z0-9_-]{16,64}+",
-        prefix=True,
     ),
     _shape(
         "mailgun-key",
@@ -301,7 +374,6 @@ TOKENS: Final = (
         rb"(?:pub)?key-[a-z0-9]{32}(?![A-Za-z0-9])",
         lambda token: is_random(token[-32:]),
         stems="-",
-        prefix=True,
     ),
     _shape(
         "mailchimp-key",
@@ -328,7 +400,6 @@ TOKENS: Final = (
         "xox xapp- xwfp-",
         rb"(?:xox[abcdeoprs](?:\.xox[bp])?|xapp|xwfp)-[A-Za-z0-9%-]{16,512}+",
         stems="xox xapp",
-        prefix=True,
     ),
     _shape(
         "telegram-token",
@@ -336,7 +407,6 @@ TOKENS: Final = (
         ":AA",
         rb"[0-9]{6,12}:AA[A-Za-z0-9_-]{30,34}(?![A-Za-z0-9_-])",
         before=rb"0-9",
-        alone=False,
         stems=":AA",
     ),
     _shape(
@@ -348,7 +418,15 @@ TOKENS: Final = (
     ),
     _token("intercom-token", "Intercom tokens", "dG9rO", _B64, 40),
     _token("facebook-token", "Facebook tokens", "EAAC EAAB EAAG EAAM", _ALNUM, 80, stems="-"),
-    _token("x-token", "X bearer tokens", "AAAAAAAAAAAAAAAAAAAAA", rb"A-Za-z0-9%", 60, strict=True, stems="-"),
+    _token(
+        "x-token",
+        "X bearer tokens",
+        "AAAAAAAAAAAAAAAAAAAAA",
+        rb"A-Za-z0-9%",
+        60,
+        strict=True,
+        stems="-",
+    ),
     # Work
     _token("linear-key", "Linear keys", "lin_api_ lin_oauth_", _ALNUM, 32),
     _token("notion-token", "Notion tokens", "ntn_", _ALNUM, 40),
@@ -371,20 +449,62 @@ TOKENS: Final = (
     _token("trello-token", "Trello tokens", "ATTA", _ALNUM, 60),
     _token("contentful-token", "Contentful tokens", "CFPAT-", _URL, 40),
     _token("typeform-token", "Typeform tokens", "tfp_", _DOTTED, 40),
-    _token("hubspot-token", "HubSpot tokens", "pat-na1- pat-eu1- pat-na2- pat-eu2-", rb"a-fA-F0-9-", 32, stems="-"),
+    _token(
+        "hubspot-token",
+        "HubSpot tokens",
+        "pat-na1- pat-eu1- pat-na2- pat-eu2-",
+        rb"a-fA-F0-9-",
+        32,
+        stems="-",
+    ),
     _token("postman-key", "Postman keys", "PMAK-", rb"a-fA-F0-9-", 50),
     _token("readme-key", "ReadMe keys", "rdme_", rb"a-z0-9", 60),
-    _token("okta-token", "Okta tokens", "SSWS", _URL, 36, head=rb"[ ]{1,2}", stems="-"),
+    _shape(
+        "okta-token",
+        "Okta tokens",
+        "SSWS",
+        rb"SSWS[ ]{1,2}(?P<secret>[A-Za-z0-9_-]{36,60}+)",
+        stems="-",
+    ),
     _token("workos-key", "WorkOS keys", "sk_", _ALNUM, 40, strict=True, stems="-"),
     _token("calcom-key", "Cal.com keys", "cal_live_ cal_test_", _ALNUM, 24),
     # Watching
     _token("grafana-token", "Grafana tokens", "glsa_ glc_", rb"A-Za-z0-9+/=_", 32),
-    _token("sentry-token", "Sentry tokens", "sntrys_ sntryu_ sntrya_ sntryi_", rb"A-Za-z0-9+/=_", 32, stems="sntr"),
-    _token("newrelic-key", "New Relic keys", "NRAK- NRII- NRJS- NRRA- NRSP-", _URL, 19, stems="NRAK NRII"),
-    _token("dynatrace-token", "Dynatrace tokens", "dt0c01. dt0s01. dt0s02. dt0s08. dt0s16.", _DOTTED, 60, stems="dt0c"),
+    _token(
+        "sentry-token",
+        "Sentry tokens",
+        "sntrys_ sntryu_ sntrya_ sntryi_",
+        rb"A-Za-z0-9+/=_",
+        32,
+        stems="sntr",
+    ),
+    _token(
+        "newrelic-key",
+        "New Relic keys",
+        "NRAK- NRII- NRJS- NRRA- NRSP-",
+        _URL,
+        19,
+        stems="NRAK NRII",
+    ),
+    _token(
+        "dynatrace-token",
+        "Dynatrace tokens",
+        "dt0c01. dt0s01. dt0s02. dt0s08. dt0s16.",
+        _DOTTED,
+        60,
+        stems="dt0c",
+    ),
     _token("posthog-key", "PostHog keys", "phc_ phx_ phs_ phr_", _ALNUM, 36),
     _token("honeycomb-key", "Honeycomb keys", "hcaik_ hcbik_ hcamk_ hcxik_", _ALNUM, 30),
-    _token("launchdarkly-key", "LaunchDarkly keys", "sdk- mob- api-", rb"a-f0-9-", 36, strict=True, stems="-"),
+    _token(
+        "launchdarkly-key",
+        "LaunchDarkly keys",
+        "sdk- mob- api-",
+        rb"a-f0-9-",
+        36,
+        strict=True,
+        stems="-",
+    ),
     _token("logfire-token", "Logfire tokens", "pylf_v1_ pylf_v2_", _URL, 30),
     _token("axiom-token", "Axiom tokens", "xaat- xapt-", rb"a-f0-9-", 32),
     _token("statsig-key", "Statsig keys", "secret-", _ALNUM, 36, strict=True, stems="-"),
@@ -392,7 +512,15 @@ TOKENS: Final = (
     _token("mapbox-token", "Mapbox tokens", "pk.eyJ sk.eyJ tk.eyJ", _DOTTED, 60, stems="-"),
     _token("duffel-token", "Duffel tokens", "duffel_test_ duffel_live_", _URL, 36),
     _token("frameio-token", "Frame.io tokens", "fio-u-", _URL, 50),
-    _token("adobe-secret", "Adobe client secrets", "p8e- p8-", rb"A-Za-z0-9_-", 32, strict=True, stems="-"),
+    _token(
+        "adobe-secret",
+        "Adobe client secrets",
+        "p8e- p8-",
+        rb"A-Za-z0-9_-",
+        32,
+        strict=True,
+        stems="-",
+    ),
     _token("ngrok-token", "ngrok keys", "ak_2 ek_2 cr_2", _ALNUM, 25, strict=True, stems="-"),
     _shape(
         "maxmind-key",
@@ -420,7 +548,9 @@ TOKENS: Final = (
     ),
     Family("jwt", "JSON web tokens", (b"eyJ",), _jwt_at, (b"eyJ",)),
     _token("age-key", "age keys", "AGE-SECRET-KEY-1 AGE-PLUGIN-", _UPPER, 40, stems="AGE-"),
-    _token("minisign-key", "minisign secret keys", "RWRTY0Iy RWRCSw", rb"A-Za-z0-9+/=", 100, stems="-"),
+    _token(
+        "minisign-key", "minisign secret keys", "RWRTY0Iy RWRCSw", rb"A-Za-z0-9+/=", 100, stems="-"
+    ),
     _token("nostr-key", "Nostr keys", "nsec1", rb"a-z0-9", 50),
     _token("bitcoin-key", "keys of wallets", "xprv tprv yprv zprv", _ALNUM, 90, stems="xprv"),
 )
