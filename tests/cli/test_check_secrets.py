@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.builders import Session, session
+from tests.builders import Session, session, tool
 from tests.cli.conftest import Steno
 from tests.conftest import WriteConfig
 
@@ -57,9 +57,8 @@ def test_json_has_every_finding_and_equal_secrets_have_equal_hashes(
 
 
 def test_the_tool_is_named_whose_result_holds_a_secret(steno: Steno, config: WriteConfig) -> None:
-    made = session(seed="tool")
-    made.shell("cat .env", f"TOKEN={_KEY}")
-    config(made)
+    made = session(seed="tool").user("Look.").assistant(tool("Bash", command="cat .env"))
+    config(made.result(f"TOKEN={_KEY}").assistant("Seen.").done())
     findings = json.loads(steno("check", "--secrets", "--json").out)["findings"]
     assert findings
     assert {each["tool"] for each in findings} == {"Bash"}

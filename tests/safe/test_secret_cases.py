@@ -317,3 +317,8 @@ def test_a_text_full_of_beginnings_takes_no_more_than_its_length(stem: bytes) ->
 def test_a_line_of_megabytes_without_a_secret_stays() -> None:
     data = b"x" * (8 << 20)
     assert Masker().data(data) is data
+
+
+def test_the_page_about_exports_says_how_many_families_there_are() -> None:
+    page = Path(__file__).parents[2] / "docs/howto/export-and-share.md"
+    assert f"{len(FAMILIES)} families of secrets" in page.read_text()
