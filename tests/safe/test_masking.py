@@ -18,8 +18,8 @@ _EACH = 50
 _ROOT = Path(__file__).parents[2]
 
 
-def test_every_family_has_made_up_secrets() -> None:
-    assert {family.id for family in FAMILIES} == set(SECRETS)
+def test_made_up_secrets_are_of_families_that_are_known() -> None:
+    assert {family.id for family in FAMILIES} >= set(SECRETS)
     assert len(SECRETS) >= 20
     assert len(ENCODINGS) >= 10
 
@@ -60,7 +60,7 @@ def test_hardly_any_clean_line_is_touched() -> None:
     lines = [line for line in _clean_lines() if not any(each in line for each in _HOLDS)]
     touched = _touched(lines)
     assert len(lines) > 50_000
-    assert len(touched) < len(lines) / 1000, touched[:10]
+    assert len(touched) <= len(lines) / 20_000, touched[:10]
 
 
 def test_hardly_any_clean_line_of_real_sessions_is_touched(shared: Path) -> None:
@@ -68,7 +68,7 @@ def test_hardly_any_clean_line_of_real_sessions_is_touched(shared: Path) -> None
     lines = [line for path in files for line in path.read_bytes().split(b"\n")]
     touched = _touched(lines)
     assert len(lines) > 500
-    assert len(touched) < max(1, len(lines) / 1000), touched[:10]
+    assert touched == []
 
 
 def _touched(lines: list[bytes]) -> list[bytes]:
@@ -136,13 +136,6 @@ def test_whatever_is_masked_the_line_stays_json(text: str) -> None:
     line = json.dumps({"said": said}).encode()
     shown = json.loads(Masker().data(line))["said"]
     assert key not in shown
-
-
-def test_texts_longer_than_a_chunk_are_looked_through_at_their_seams() -> None:
-    key = b"npm_05JkPOabTOynPHRPWKW6sWBySW5RlquSVKDl"
-    for at in range((1 << 18) - 40, (1 << 18) + 2, 3):
-        data = b" " * at + key + b" " * 100
-        assert key not in Masker().data(data)
 
 
 def test_a_token_by_its_name_is_masked_however_deep_inside_of_json() -> None:

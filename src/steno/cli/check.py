@@ -51,6 +51,7 @@ class _Asked(msgspec.Struct):
     fail_on: Severity = "warning"
     rules: bool = False
     explain: str | None = None
+    secrets: bool = False
     no_pager: bool = False
 
     @property
@@ -86,6 +87,9 @@ class _Asked(msgspec.Struct):
 )
 @click.option("--rules", is_flag=True, help="List every rule instead.")
 @click.option("--explain", metavar="ID", help="Explain one rule instead.")
+@click.option(
+    "--secrets", is_flag=True, help="List secrets that an export would mask, by family and place."
+)
 @options(JSON)
 @click.option("--sarif", is_flag=True, help="Print SARIF 2.1.0, for code hosts and editors.")
 @click.option("--no-pager", is_flag=True, help="Never page.")
@@ -105,6 +109,10 @@ def command(
     Without a name everything in the config folder is checked. PATH is a file or a folder; SESSION is
     a name as for `steno show`. Sub-agents are checked with their session. Nothing is changed.
 
+    With --secrets, lists what `steno export` would mask instead: family, file, line, turn and tool,
+    the public prefix of a token, its length and a hash. Equal hashes in one run are the same secret.
+    The secret itself is never printed.
+
     Exit codes: 0 sound, 1 findings, 2 wrong usage, 3 something could not be read.
     """
     wanted = _Asked(**asked)
@@ -123,7 +131,10 @@ def command(
     where = roots(root, demo=demo)
     run = _Run(wanted, policy, screen, again=where_to_look(root, demo=demo))
     run.look_for(names, where)
-    run.run()
+    if wanted.secrets:
+        run.run_secrets()
+    else:
+        run.run()
     if code := run.exit_code:
         raise click.exceptions.Exit(code)
 
@@ -138,6 +149,18 @@ def _refuse_what_would_be_ignored(wanted: _Asked, names: tuple[str, ...]) -> Non
         raise click.UsageError(f"{instead} says nothing about sessions")
     if instead and wanted.sarif:
         raise click.UsageError(f"{instead} and --sarif exclude each other")
+    if wanted.secrets:
+        ignored = {
+            "--rules": wanted.rules,
+            "--explain": wanted.explain is not None,
+            "--sarif": wanted.sarif,
+            "--all": wanted.everything,
+            "--silence": bool(wanted.silence),
+            "--severity": bool(wanted.severity),
+        }
+        for option, given in ignored.items():
+            if given:
+                raise click.UsageError(f"--secrets cannot be combined with {option}")
     if wanted.explain is not None and wanted.as_json:
         raise click.UsageError("--explain and --json exclude each other; there is --rules --json")
 
@@ -221,6 +244,36 @@ class _Run:
         self._complain()
         if not (self._wanted.sarif or self._wanted.as_json):
             self._finish()
+
+    def run_secrets(self) -> None:
+        """List the secrets that masking would hide; the secrets themselves are never shown."""
+        from steno.cli.secret_findings import secret_lines, secrets_json, secrets_summary
+        from steno.report.secret_scan import FileSecrets, scan_files
+
+        scanned: list[FileSecrets] = []
+
+        def lines(bar: Progress) -> Iterator[Line]:
+            for file in scan_files(self._files, bar.add):
+                scanned.append(file)
+                if file.findings:
+                    bar.clear()
+                    yield from secret_lines(file, self._screen.width)
+                    yield []
+            bar.clear()
+            yield from secrets_summary(scanned, self._screen.width)
+
+        with Progress(sum(map(bytes_of, self._files)), "Scanning") as bar:
+            if self._wanted.as_json:
+                scanned += scan_files(self._files, bar.add)
+                bar.clear()
+                write_json(secrets_json(scanned))
+            else:
+                page(self._screen, lines(bar), wanted=not self._wanted.no_pager)
+        self._problems += [
+            Problem("unreadable", file.found.path, file.error) for file in scanned if file.error
+        ]
+        self._complain()
+        self._tally["error"] = sum(len(file.findings) for file in scanned)
 
     def _reports(self, bar: Progress) -> Iterator[FileReport]:
         programs = self._wanted.as_json or self._wanted.sarif

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steno.report.brief.quote import block, span
-from steno.safe.secrets import hide_secrets
+from steno.safe.secrets import hide_known_secrets, hide_secrets
 
 __all__ = ["NOTICE", "passage", "path", "word"]
 
@@ -19,6 +19,9 @@ NOTICE: Final = (
 )
 _SHORT: Final = 160
 _PATH: Final = 600
+_LOOKED: Final = 16_000
+"""Letters of a text that are masked for a few words of it."""
+_CUT: Final = 4_000
 _PART: Final = 6_000
 """How many letters stand in one fence: a page must be able to end behind it."""
 
@@ -28,12 +31,16 @@ def word(text: str, longest: int = _SHORT) -> str:
 
     Paths and addresses stay: the agent works on the same machine, and needs them.
     """
-    return span(hide_secrets(text[: 4 * longest]), longest) or "(none)"
+    masked = hide_secrets(text[:_LOOKED])
+    if len(text) > _LOOKED:
+        # A secret that was cut at the end is not known for one any more.
+        masked = masked[: max(0, len(masked) - _CUT)]
+    return span(masked, longest) or "(none)"
 
 
 def path(text: str) -> str:
-    """Return a path or an id, which are not taken for secrets."""
-    return span(text, _PATH) or "(none)"
+    """Return a path or an id; long ids stay, tokens of known shapes do not."""
+    return span(hide_known_secrets(text[: 4 * _PATH]), _PATH) or "(none)"
 
 
 def passage(text: str, longest: int = 0) -> Iterator[str]:

@@ -12,15 +12,15 @@ afterwards, and its records stay the records they were.
 """
 
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
 import msgspec
 
-from steno.safe.disguises import Cover, covers_of
+from steno.safe.disguises import EMPTY_QUOTES, Cover, covers_of
 from steno.safe.families import FAMILIES, Family
 from steno.safe.personal import HOME_NEEDLES, MAIL_NEEDLE, home_at, mail_at
 
@@ -145,27 +145,35 @@ def _starts(data: bytes) -> list[int]:
 def edits_of(data: bytes) -> list[Edit]:
     """Return everything that has to be masked in a text, in order."""
     found: list[Edit] = []
+    examined: dict[str, int] = {}
     for low in range(0, len(data), _CHUNK):
-        _look(data, low, found)
+        _look(data, low, found, examined)
     if all(one.end <= other.begin for one, other in pairwise(found)):
         # As nearly always.
         return found
     found.sort(key=_order)
     made: list[Edit] = []
-    end = -1
     for edit in found:
-        if edit.begin >= end:
+        last = made[-1] if made else None
+        if last is None or edit.begin >= last.end:
             made.append(edit)
-            end = edit.end
-        elif edit.end > end:
-            last = made[-1]
-            end = edit.end
-            made[-1] = Edit(last.begin, end, last.family, last.cover, last.new)
+            continue
+        # Of two that overlap, one is made: the more certain of them names it.
+        surer = min(last, edit, key=_rank)
+        end = max(last.end, edit.end)
+        made[-1] = Edit(last.begin, end, surer.family, surer.cover, surer.new)
     return made
 
 
-def _order(edit: Edit) -> tuple[int, int]:
-    return edit.begin, -edit.end
+def _order(edit: Edit) -> tuple[int, int, int]:
+    return edit.begin, -edit.end, _rank(edit)
+
+
+def _rank(edit: Edit) -> int:
+    return _RANKS[edit.family]
+
+
+_RANKS: Final = {family: number for number, family in enumerate(IDS)}
 
 
 # Looking
@@ -186,6 +194,8 @@ class _Needles(msgspec.Struct, frozen=True):
     all: tuple[_Needle, ...]
     homes: frozenset[int]
     """Those that a home folder begins with."""
+    quotes: frozenset[int]
+    """Two quotes without anything between them."""
     longest: int
     find: Callable[[bytes], list[tuple[int, int, int]]]
     """Says which needle stands from where to where."""
@@ -224,14 +234,18 @@ def _needles() -> _Needles:
         return machine.find_matches_as_indexes(data, overlapping=True)
 
     homes = frozenset(map(texts.index, HOME_NEEDLES))
-    return _Needles(tuple(made), homes, max(map(len, texts)), find)
+    quotes = frozenset(map(texts.index, EMPTY_QUOTES))
+    return _Needles(tuple(made), homes, quotes, max(map(len, texts)), find)
 
 
-def _look(data: bytes, low: int, found: list[Edit]) -> None:
-    """Find what is to be masked and whose needle begins in one chunk of a text."""
+def _look(data: bytes, low: int, found: list[Edit], examined: dict[str, int]) -> None:
+    """Find what is to be masked and whose needle begins in one chunk of a text.
+
+    `examined` says of each family up to where it looked already.
+    """
     needles = _needles()
     all_of_them, homes = needles.all, needles.homes
-    hidden: dict[str, tuple[Cover, list[tuple[int, bytes]]]] = {}
+    hidden: defaultdict[int, list[int]] = defaultdict(list)
     for number, begin, _ in needles.find(data[low : low + _CHUNK + needles.longest - 1]):
         if begin >= _CHUNK:
             continue
@@ -242,53 +256,68 @@ def _look(data: bytes, low: int, found: list[Edit]) -> None:
             if home is not None:
                 found.append(Edit(home[0], home[1], _HOME, "", home[2]))
             continue
+        if number in needles.quotes and data[at + 2 : at + 3] == data[at : at + 1]:
+            # The first of three, as around texts of several lines.
+            continue
         needle = all_of_them[number]
-        for cover in needle.covers:
-            hidden.setdefault(cover.id, (cover, []))[1].append((at, needle.text))
-        if needle.families or needle.mail:
-            found += _bare(data, at, needle)
-    for cover, hits in hidden.values():
-        found += _uncovered(data, cover, sorted(hits))
-
-
-def _bare(data: bytes, at: int, needle: _Needle) -> Iterator[Edit]:
-    """Yield the secrets and addresses that stand plainly where a needle does."""
-    for family in needle.families:
-        found = family.at(data, at)
-        if found is not None:
-            yield _masked(*found, family.id)
-    if needle.mail:
-        mail = mail_at(data, at)
+        if needle.covers:
+            hidden[number].append(at)
+        if needle.families:
+            _examine(data, at, needle.families, found, examined)
+        mail = mail_at(data, at) if needle.mail else None
         if mail is not None:
-            yield _masked(*mail, _MAIL)
+            found.append(_masked(*mail, _MAIL))
+    for cover, hits in _by_cover(hidden):
+        found += [
+            _masked(start, end, family, cover.id)
+            for start, end, family in cover.scan(data, hits, _family_in)
+        ]
+
+
+def _examine(
+    data: bytes,
+    at: int,
+    families: tuple[Family, ...],
+    found: list[Edit],
+    examined: dict[str, int],
+) -> None:
+    """Find the secrets of families whose needle stands at a place."""
+    for family in families:
+        if at < examined.get(family.id, 0):
+            continue
+        match = family.at(data, at)
+        if match is not None:
+            examined[family.id] = match.examined
+            found += [_masked(*span, match.family or family.id) for span in match.spans]
+
+
+def _by_cover(places: dict[int, list[int]]) -> list[tuple[Cover, list[tuple[int, bytes]]]]:
+    """Return the places of needles by the cover that they belong to, in order."""
+    needles = _needles().all
+    made: dict[str, tuple[Cover, list[tuple[int, bytes]]]] = {}
+    for number, all_places in places.items():
+        needle = needles[number]
+        for cover in needle.covers:
+            hits = made.setdefault(cover.id, (cover, []))[1]
+            hits += [(at, needle.text) for at in all_places]
+    return [(cover, sorted(hits)) for cover, hits in made.values()]
 
 
 def _masked(begin: int, end: int, family: str, cover: str = "") -> Edit:
     return Edit(begin, end, family, cover, b"<masked:%s>" % family.encode())
 
 
-def _uncovered(data: bytes, cover: Cover, hits: list[tuple[int, bytes]]) -> Iterator[Edit]:
-    """Yield the secrets under a cover; a run that has many needles in it is looked at once."""
-    done = -1
-    for at, needle in hits:
-        if at < done:
-            continue
-        run = cover.run(data, at, needle)
-        if run is None:
-            continue
-        begin, end, text = run
-        family = _family_in(text)
-        if family:
-            yield _masked(begin, end, family, cover.id)
-        if family or cover.whole:
-            done = end
-
-
 def _family_in(text: bytes) -> str:
-    """Return the family of a secret that stands in a text, or nothing."""
+    """Return the most certain family of the secrets that stand in a text, or nothing."""
     needles = _needles()
-    for number, at, _ in sorted(needles.find(text)):
+    examined: dict[str, int] = {}
+    found: set[str] = set()
+    for at, number in sorted((begin, number) for number, begin, _ in needles.find(text)):
         for family in needles.all[number].families:
-            if family.at(text, at) is not None:
-                return family.id
-    return ""
+            if at < examined.get(family.id, 0):
+                continue
+            match = family.at(text, at)
+            if match is not None:
+                examined[family.id] = match.examined
+                found.update((match.family or family.id,) if match.spans else ())
+    return min(found, key=_RANKS.__getitem__) if found else ""

@@ -16,7 +16,7 @@ import msgspec
 from steno.safe.families import FAMILIES
 from steno.safe.masking import PERSONAL, applied, edits_of
 
-__all__ = ["MASK", "hide_secrets"]
+__all__ = ["MASK", "hide_known_secrets", "hide_secrets"]
 
 MASK: Final = "<masked>"
 _HEADER: Final = re.compile(
@@ -40,7 +40,7 @@ _DIGITS: Final = 4
 
 def hide_secrets(text: str) -> str:
     """Return a text with everything masked in it that is, or looks like, a secret."""
-    text = _keys().sub(MASK, _without_families(text))
+    text = _keys().sub(MASK, hide_known_secrets(text))
     text = _INSIDE.sub(rf"\1{MASK}@", text)
     text = _HEADER.sub(rf"\1{MASK}", text)
     text = _BEARER.sub(rf"\1{MASK}", text)
@@ -48,8 +48,8 @@ def hide_secrets(text: str) -> str:
     return _LONG.sub(_long, text)
 
 
-def _without_families(text: str) -> str:
-    """Mask what every export masks, but for homes and addresses."""
+def hide_known_secrets(text: str) -> str:
+    """Return a text with every secret masked that an export would mask; homes and addresses stay."""
     data = text.encode("utf-8", "surrogatepass")
     edits = [
         msgspec.structs.replace(edit, new=MASK.encode())
@@ -65,7 +65,8 @@ def _keys() -> re.Pattern[str]:
 
     A brief or a list is read by anybody: what is cut off, or of a form that is new, goes too.
     """
-    needles = {needle.decode() for family in FAMILIES if family.alone for needle in family.needles}
+    needles = {needle.decode() for family in FAMILIES if family.prefix for needle in family.needles}
+    needles.add("eyJ")
     stems = "|".join(sorted(map(re.escape, needles), key=len, reverse=True))
     return re.compile(rf"(?<![A-Za-z0-9])(?:{stems})[A-Za-z0-9_.-]{{12,}}")
 

@@ -3,6 +3,9 @@
 Whatever is made of it afterwards cannot tell what was masked, because it never saw it.
 """
 
+from bisect import bisect_right
+from collections.abc import Sequence
+
 import msgspec
 
 from steno.errors import Unreadable
@@ -90,20 +93,22 @@ def _told(agent: AgentFile, masker: Masker | None) -> AgentFile:
     return msgspec.structs.replace(agent, meta=said)
 
 
-class Cut(msgspec.Struct, frozen=True):
+class Cut:
     """What of a file is masked: asked for by span, because spans are told as they are."""
 
-    edits: tuple[Edit, ...]
+    def __init__(self, edits: Sequence[Edit]) -> None:
+        self._edits = edits
+        self._ends = [edit.end for edit in edits]
 
     def of(self, data: bytes, begin: int, end: int) -> bytes:
         """Return a stretch of a file, masked; what goes beyond it is masked on either side."""
-        inside = [
-            msgspec.structs.replace(
-                edit, begin=max(edit.begin, begin) - begin, end=min(edit.end, end) - begin
-            )
-            for edit in self.edits
-            if edit.begin < end and edit.end > begin
-        ]
+        inside: list[Edit] = []
+        for number in range(bisect_right(self._ends, begin), len(self._edits)):
+            edit = self._edits[number]
+            if edit.begin >= end:
+                break
+            low, high = max(edit.begin, begin) - begin, min(edit.end, end) - begin
+            inside.append(msgspec.structs.replace(edit, begin=low, end=high))
         return applied(data[begin:end], inside)
 
 
@@ -113,4 +118,4 @@ def cut_of(data: bytes, masker: Masker | None, where: str) -> Cut:
         return Cut(())
     edits = edits_of(data)
     masker.note(data, edits, where)
-    return Cut(tuple(edits))
+    return Cut(edits)

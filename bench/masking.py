@@ -1,0 +1,122 @@
+"""Measure masking: milliseconds of CPU time for a megabyte, on clean and on adversarial texts.
+
+python -m bench.masking                       this checkout
+python -m bench.masking --before OTHER/src    another one too, by turns, with the ratio of both
+python -m bench.masking --texts FOLDER        the clean text is that of the *.jsonl files in FOLDER
+
+Every text is masked in a process of its own that is given up after some seconds.
+"""
+
+import argparse
+import base64
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+_ROOT: Final = Path(__file__).parents[1]
+_SIZE: Final = 1 << 18
+_MB: Final = 1 << 20
+_PATIENCE: Final = 40
+_ROUNDS: Final = 3
+_CLEAN: Final = ("sessions", "source and docs")
+
+
+def _filled(stem: bytes) -> bytes:
+    return (stem * (_SIZE // len(stem) + 1))[:_SIZE]
+
+
+def _adversarial() -> dict[str, bytes]:
+    """Return texts that are full of what secrets begin with, and hold none."""
+    stems = {
+        "prefixes of tokens": b"sk-a1b-",
+        "beginnings of JWTs": b"-eyJ0",
+        "names": b"password=",
+        "names in quotes": b'"token": "',
+        "addresses": b"://a:b@",
+        "commands": b"curl -u a ",
+        "beginnings of keys": b"-----BEGIN RSA PRIVATE KEY-----",
+        "cookies": b"Cookie: a=b; ",
+        "quotes": b'""',
+        "equals signs": b"=",
+        "percent signs": b"%20 ",
+        "escapes": b"\\u0041",
+        "colours": b"\\u001b[0ma",
+        "entities": b"&#65; ",
+        "stems in base64": base64.b64encode(b"sk-sk-" * 3),
+        "stems in hex": b"sk-an".hex().encode(),
+    }
+    made = {name: _filled(stem) for name, stem in stems.items()}
+    text = _filled(b"secret token password: eyJ0 ")
+    made["text in base64"] = base64.b64encode(text)
+    made["random base64"] = base64.b64encode(hashlib.shake_256(b"7").digest(_SIZE))
+    made["a line of 50 MB"] = b"x" * (50 * _MB)
+    return made
+
+
+def _clean(folder: str) -> dict[str, bytes]:
+    own = [path for kind in ("src/**/*.py", "docs/**/*.md") for path in sorted(_ROOT.glob(kind))]
+    made = {_CLEAN[1]: b"\n".join(path.read_bytes() for path in own)}
+    files = sorted(Path(folder).glob("**/*.jsonl")) if folder else []
+    if files:
+        made[_CLEAN[0]] = b"\n".join(path.read_bytes() for path in files)
+    return made
+
+
+def _child(name: str, folder: str) -> None:
+    """Mask one text and print how long it took."""
+    from steno.safe.masking import edits_of
+
+    data = (_clean(folder) if name in _CLEAN else _adversarial())[name]
+    edits_of(b"ghp_ password= " * 20)
+    taken: list[float] = []
+    for _ in range(_ROUNDS if name in _CLEAN else 1):
+        begun = time.process_time()
+        edits_of(data)
+        taken.append(time.process_time() - begun)
+    print(json.dumps(min(taken) * 1000 * _MB / len(data)))
+
+
+def _measured(source: str, name: str, folder: str) -> float | None:
+    """Return milliseconds for a megabyte; nothing for a text that was given up."""
+    command = [sys.executable, "-m", "bench.masking", "--child", name, "--texts", folder]
+    env = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{_ROOT}"}
+    try:
+        done = subprocess.run(
+            command, env=env, capture_output=True, timeout=_PATIENCE, check=True, cwd=_ROOT
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    return json.loads(done.stdout)
+
+
+def _shown(value: float | None) -> str:
+    return f"{value:10.1f}" if value is not None else f"> {_PATIENCE} s".rjust(10)
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--before", default="", help="source folder of another checkout")
+    parser.add_argument("--texts", default="", help="folder with session files")
+    parser.add_argument("--child", default="", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child:
+        _child(given.child, given.texts)
+        return
+    print(f"{'ms/MB':22}{'before' if given.before else '':>10}{'now':>10}{'ratio':>8}")
+    for name in (*_clean(given.texts), *_adversarial()):
+        before = _measured(given.before, name, given.texts) if given.before else None
+        now = _measured(str(_ROOT / "src"), name, given.texts)
+        ratio = f"{now / before:8.2f}" if before and now else ""
+        print(
+            f"{name:22}{_shown(before) if given.before else '':>10}{_shown(now)}{ratio}", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()

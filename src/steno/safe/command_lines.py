@@ -1,0 +1,426 @@
+r"""Passwords among the words of a command, which only the program tells from other words.
+
+A needle is the name of a program. From there the words are read up to the end of the command, once,
+and every option that a program in it takes a password with is looked up in a table.
+"""
+
+import re
+from functools import cache
+from typing import Final
+
+import msgspec
+
+from steno.safe.credentials import cookie_spans
+from steno.safe.family import Family, Match, Span, begins_word
+from steno.safe.lazy_pattern import LazyPattern
+from steno.safe.secret_values import is_placeholder
+
+__all__ = ["COMMAND_LINES"]
+
+_MOST_BYTES: Final = 4_000
+_USER: Final = 32
+_JOINED: Final = 4
+"""Letters of a password that is written right behind its option; fewer are other options."""
+_MOST_WORDS: Final = 80
+_LONGEST: Final = 24
+_WINDOW: Final = 1_000
+_SPACE: Final = LazyPattern(rb"(?:[ \t]|\\{1,15}\r?\n|\\{3,15}n){1,40}+")
+"""What parts two words: also a line that goes on behind a backslash."""
+_WORD: Final = LazyPattern(
+    rb"(?:\\{0,7}\"[^\"\\\n]{0,600}+\\{0,7}\"|\\{0,7}'[^'\\\n]{0,600}+\\{0,7}'|[^\s\"'\\|;&<>()`]{1,600}+|\\{1,2}[^\snrt\"'])"
+    rb"(?:\\{0,7}\"[^\"\\\n]{0,600}+\\{0,7}\"|\\{0,7}'[^'\\\n]{0,600}+\\{0,7}'|[^\s\"'\\|;&<>()`]{1,600}+|\\{1,2}[^\snrt\"']){0,8}+"
+)
+
+
+class _Program(msgspec.Struct, frozen=True):
+    """The options with which a program takes a password."""
+
+    next: tuple[bytes, ...] = ()
+    """Options whose password is the next word."""
+    joined: tuple[bytes, ...] = ()
+    """Options whose password is the rest of the same word."""
+    pair: tuple[bytes, ...] = ()
+    """Options of a user and a password, joined by a sign."""
+    sign: bytes = b":"
+    cookie: tuple[bytes, ...] = ()
+    needs: tuple[bytes, ...] = ()
+    """Words of which one has to stand before."""
+    last: bool = False
+    """Whether the last word is a password, as behind `htpasswd -b`."""
+    word: int = 0
+    """The number of the word behind the needed one that is a password."""
+
+
+_MYSQL: Final = _Program(joined=(b"-p",))
+_LDAP: Final = _Program(next=(b"-w",))
+_MONGO: Final = _Program(next=(b"-p",), joined=(b"-p",))
+_LOGIN: Final = _Program(next=(b"-p",), needs=(b"login",))
+_ARCHIVE: Final = _Program(joined=(b"-p",))
+_CAPITAL: Final = _Program(next=(b"-P",), joined=(b"-P",))
+_SMB: Final = _Program(pair=(b"-U", b"--user"), sign=b"%")
+_PROGRAMS: Final[dict[bytes, _Program]] = {
+    b"curl": _Program(
+        pair=(b"-u", b"--user", b"-U", b"--proxy-user"),
+        next=(b"--pass", b"--proxy-pass", b"--tlspassword", b"--oauth2-bearer", b"--key-pass"),
+        cookie=(b"-b", b"--cookie"),
+    ),
+    b"http": _Program(pair=(b"-a", b"--auth")),
+    b"https": _Program(pair=(b"-a", b"--auth")),
+    b"xh": _Program(pair=(b"-a", b"--auth")),
+    b"wget": _Program(
+        next=(b"--password", b"--http-password", b"--ftp-password", b"--proxy-password")
+    ),
+    b"mysql": _MYSQL,
+    b"mysqldump": _MYSQL,
+    b"mysqladmin": _MYSQL,
+    b"mysqlimport": _MYSQL,
+    b"mysqlcheck": _MYSQL,
+    b"mysqlsh": _MYSQL,
+    b"mycli": _Program(joined=(b"-p",), next=(b"-p",)),
+    b"mariadb": _MYSQL,
+    b"mariadb-dump": _MYSQL,
+    b"mariadb-admin": _MYSQL,
+    b"sshpass": _Program(next=(b"-p",), joined=(b"-p",)),
+    b"redis-cli": _Program(next=(b"-a", b"--pass")),
+    b"valkey-cli": _Program(next=(b"-a", b"--pass")),
+    b"mongo": _MONGO,
+    b"mongosh": _MONGO,
+    b"mongodump": _MONGO,
+    b"mongorestore": _MONGO,
+    b"mongoexport": _MONGO,
+    b"mongoimport": _MONGO,
+    b"docker": _LOGIN,
+    b"podman": _LOGIN,
+    b"nerdctl": _LOGIN,
+    b"buildah": _LOGIN,
+    b"helm": _LOGIN,
+    b"oras": _LOGIN,
+    b"crane": _LOGIN,
+    b"skopeo": _Program(
+        pair=(b"--creds", b"--src-creds", b"--dest-creds"),
+        next=(b"-p",),
+        needs=(b"login", b"copy", b"inspect", b"sync"),
+    ),
+    b"az": _Program(next=(b"-p",), needs=(b"login",)),
+    b"oc": _Program(next=(b"-p",), needs=(b"login",)),
+    b"cf": _Program(next=(b"-p",), needs=(b"login", b"auth")),
+    b"snowsql": _Program(),
+    b"ldapsearch": _LDAP,
+    b"ldapmodify": _LDAP,
+    b"ldapadd": _LDAP,
+    b"ldapdelete": _LDAP,
+    b"ldappasswd": _Program(next=(b"-w", b"-s", b"-a")),
+    b"ldapwhoami": _LDAP,
+    b"htpasswd": _Program(
+        last=True,
+        needs=(
+            b"-b",
+            b"-cb",
+            b"-bc",
+            b"-nb",
+            b"-bn",
+            b"-bB",
+            b"-Bb",
+            b"-cbB",
+            b"-nbB",
+            b"-nbBC",
+            b"-bnB",
+            b"-Bbn",
+            b"-Bbc",
+        ),
+    ),
+    b"openssl": _Program(next=(b"-k", b"-K")),
+    b"unzip": _CAPITAL,
+    b"zip": _CAPITAL,
+    b"7z": _ARCHIVE,
+    b"7za": _ARCHIVE,
+    b"7zz": _ARCHIVE,
+    b"7zr": _ARCHIVE,
+    b"rar": _Program(joined=(b"-p", b"-hp")),
+    b"unrar": _ARCHIVE,
+    b"sqlcmd": _CAPITAL,
+    b"bcp": _CAPITAL,
+    b"isql": _CAPITAL,
+    b"tsql": _CAPITAL,
+    b"mosquitto_pub": _CAPITAL,
+    b"mosquitto_sub": _CAPITAL,
+    b"ipmitool": _CAPITAL,
+    b"smbclient": _SMB,
+    b"rpcclient": _SMB,
+    b"winexe": _SMB,
+    b"smbmap": _Program(next=(b"-p",)),
+    b"lftp": _Program(pair=(b"-u", b"--user"), sign=b","),
+    b"ncftpput": _Program(next=(b"-p",)),
+    b"xfreerdp": _Program(joined=(b"/p:",)),
+    b"cmdkey": _Program(joined=(b"/pass:",)),
+    b"rdesktop": _Program(next=(b"-p",)),
+    b"plink": _Program(next=(b"-pw",)),
+    b"pscp": _Program(next=(b"-pw",)),
+    b"psexec": _Program(next=(b"-p",)),
+    b"cqlsh": _Program(next=(b"-p",)),
+    b"twine": _Program(next=(b"-p",)),
+    b"influx": _Program(next=(b"-password",)),
+    b"keytool": _Program(
+        next=(b"-storepass", b"-keypass", b"-srcstorepass", b"-deststorepass", b"-new")
+    ),
+    b"jarsigner": _Program(next=(b"-storepass", b"-keypass")),
+    b"ssh-keygen": _Program(next=(b"-N", b"-P")),
+    b"rabbitmqctl": _Program(word=2, needs=(b"add_user", b"change_password", b"authenticate_user")),
+    b"rabbitmqadmin": _Program(next=(b"-p",)),
+    b"ngrok": _Program(word=1, needs=(b"authtoken", b"add-authtoken")),
+    b"doctl": _Program(next=(b"-t",)),
+    b"vault": _Program(word=1, needs=(b"login",)),
+    b"wpa_passphrase": _Program(word=2, needs=(b"wpa_passphrase",)),
+    b"net": _Program(),
+    b"sqlplus": _Program(),
+    b"kubectl": _Program(),
+    b"jenkins-cli.jar": _Program(pair=(b"-auth",)),
+    b"snmpwalk": _Program(next=(b"-A", b"-X", b"-c")),
+    b"nmcli": _Program(next=(b"password", b"wifi-sec.psk", b"802-11-wireless-security.psk")),
+    b"pdftk": _Program(next=(b"user_pw", b"owner_pw", b"input_pw")),
+    b"security": _Program(
+        next=(b"-w", b"-p"),
+        needs=(
+            b"add-generic-password",
+            b"add-internet-password",
+            b"unlock-keychain",
+            b"create-keychain",
+        ),
+    ),
+    b"echo": _Program(),
+    b"printf": _Program(),
+}
+_ORACLE: Final = LazyPattern(rb"[A-Za-z][A-Za-z0-9_$#]{0,30}/(?P<secret>[^\s@/\"']{2,64})@")
+_LITERAL: Final = LazyPattern(rb"--from-literal=?[A-Za-z0-9_.-]{1,64}=(?P<secret>.{3,})", re.DOTALL)
+_PASS_WORD: Final = LazyPattern(rb"(?P<head>pass:)(?P<secret>.{2,})", re.DOTALL)
+_STDIN: Final = LazyPattern(
+    rb"[ ]{0,4}\|[ ]{0,4}(?:sudo[ ]{1,4}(?:-[A-Za-z]{1,6}[ ]{1,4}){0,4}?-[A-Za-z]{0,6}S|[^|;&\n]{0,120}?--?password-stdin|(?:sudo )?chpasswd|(?:sudo )?passwd --stdin|smbpasswd -s|[^|;&\n]{0,120}?--passphrase-fd 0|[^|;&\n]{0,80}?--with-token)"
+)
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """A word of a command, without its quotes."""
+
+    text: bytes
+    begin: int
+    end: int
+
+
+_QUOTED: Final = LazyPattern(rb"(\\{0,7}[\"'])(.*?)\1\Z", re.DOTALL)
+
+
+def _part(data: bytes, begin: int, end: int) -> _Part:
+    text = data[begin:end]
+    found = _QUOTED.match(text)
+    if found is None:
+        return _Part(text, begin, end)
+    return _Part(found[2], begin + found.start(2), begin + found.end(2))
+
+
+@cache
+def _marks(name: bytes) -> tuple[bytes, ...]:
+    """Return what has to stand somewhere behind the name of a program, else it takes no password."""
+    if name in (b"echo", b"printf"):
+        return b"-S", b"stdin", b"chpasswd", b"--with-token", b"passphrase-fd", b"smbpasswd"
+    special = {
+        b"net": (b"use",),
+        b"sqlplus": (b"@",),
+        b"kubectl": (b"-literal",),
+        b"openssl": (b"pass:", b" -k ", b" -K "),
+    }
+    if name in special:
+        return special[name]
+    program = _PROGRAMS.get(name, _Program())
+    options = (*program.next, *program.joined, *program.pair, *program.cookie)
+    return tuple(b" " + each for each in options) or program.needs
+
+
+def _command_at(data: bytes, place: int) -> Match | None:
+    """Read the words of a command, and find the passwords among them."""
+    if not begins_word(data, place) or data[place - 1 : place] in (b"-", b"."):
+        return None
+    name = data[place : place + _LONGEST].partition(b" ")[0]
+    window = data[place : place + _WINDOW]
+    if not any(mark in window for mark in _marks(name)):
+        return None
+    walk = _Walk(data)
+    end = walk.run(place)
+    return Match(tuple(walk.spans), end) if walk.spans or end > place else None
+
+
+class _Walk:
+    """Goes through the words of one command, once."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._program: _Program | None = None
+        self._name = b""
+        self._words: list[_Part] = []
+        self._from = -1
+        """How many words stand behind the one that was needed."""
+        self.spans: list[Span] = []
+
+    def run(self, place: int) -> int:
+        """Read from a place; return where the command ends."""
+        data, limit = self._data, place + _MOST_BYTES
+        for _ in range(_MOST_WORDS):
+            word = _WORD.match(data, place, limit)
+            if word is None:
+                break
+            part = _part(data, *word.span())
+            self._take(part)
+            place = word.end()
+            gap = _SPACE.match(data, place, limit)
+            if gap is None:
+                break
+            place = gap.end()
+        self._finish(place)
+        return place
+
+    def _take(self, part: _Part) -> None:
+        base = part.text.rpartition(b"/")[2].removesuffix(b".exe")
+        program = _PROGRAMS.get(base)
+        if program is not None and (self._program is None or not part.text.startswith(b"-")):
+            previous = self._words[-1].text if self._words else b""
+            if not (
+                self._program is not None
+                and previous.startswith(b"-")
+                and previous in self._program.next
+            ):
+                self._finish(part.begin)
+                self._program, self._name, self._words, self._from = program, base, [], -1
+                if base in program.needs:
+                    self._from = 0
+                return
+        if self._program is not None:
+            self._examine(part, self._program)
+        self._words.append(part)
+
+    def _examine(self, part: _Part, program: _Program) -> None:
+        previous = self._words[-1].text if self._words else b""
+        text = part.text
+        if self._from >= 0 and program.word:
+            if not text.startswith(b"-"):
+                self._from += 1
+                if self._from == program.word:
+                    self._add(part.begin, part.end)
+        elif text in program.needs:
+            self._from = 0
+        self._examine_option(part, previous, program)
+        if self._name == b"openssl" and (found := _PASS_WORD.match(text)):
+            self._add(part.begin + found.start("secret"), part.end)
+        elif self._name == b"kubectl" and (found := _literal(previous, text)):
+            self._add(part.begin + found, part.end)
+        elif self._name == b"sqlplus" and (found := _ORACLE.match(text)):
+            self._add(part.begin + found.start("secret"), part.begin + found.end("secret"))
+
+    def _examine_option(self, part: _Part, previous: bytes, program: _Program) -> None:
+        text = part.text
+        if program.needs and self._from < 0 and not program.last:
+            return
+        option, equals, rest = text.partition(b"=")
+        if previous in program.next and not _is_option(text):
+            self._add(part.begin, part.end)
+        elif equals and rest and option.startswith(b"--") and option in program.next:
+            self._add(part.end - len(rest), part.end)
+        elif previous in program.pair:
+            self._pair(part, 0, program.sign)
+        elif previous in program.cookie:
+            self._cookies(part, 0)
+        else:
+            self._examine_joined(part, program)
+
+    def _examine_joined(self, part: _Part, program: _Program) -> None:
+        text = part.text
+        for option in program.joined:
+            if len(text) > len(option) and text.startswith(option):
+                inner = _part(self._data, part.begin + len(option), part.end)
+                if len(inner.text) >= _JOINED:
+                    self._add(inner.begin, inner.end)
+                return
+        for option in (*program.pair, *program.cookie):
+            size = len(option) + (option.startswith(b"--"))
+            if len(text) > size and text.startswith(option + b"=" * (option.startswith(b"--"))):
+                if option in program.cookie:
+                    self._cookies(part, size)
+                else:
+                    self._pair(part, size, program.sign)
+                return
+
+    def _pair(self, part: _Part, skip: int, sign: bytes) -> None:
+        inner = _part(self._data, part.begin + skip, part.end)
+        user, found, _ = inner.text.partition(sign)
+        if found and not _is_option(inner.text):
+            self._add(inner.begin + len(user) + 1, inner.end)
+
+    def _cookies(self, part: _Part, skip: int) -> None:
+        inner = _part(self._data, part.begin + skip, part.end)
+        if b"=" in inner.text:
+            self.spans += cookie_spans(inner.text, inner.begin, certain=True)
+
+    def _finish(self, place: int) -> None:
+        """End a command: what only its last words say."""
+        program, words = self._program, self._words
+        if program is None:
+            return
+        plain = [word for word in words if not word.text.startswith(b"-")]
+        if program.last and self._from >= 0 and len(plain) > 1:
+            self._add(plain[-1].begin, plain[-1].end)
+        elif self._name == b"net":
+            self._net(plain)
+        elif self._name in (b"echo", b"printf") and plain:
+            self._echo(plain[-1], place)
+        self._program = None
+
+    def _net(self, plain: list[_Part]) -> None:
+        texts = [word.text.lower() for word in plain]
+        if texts[:1] == [b"user"]:
+            for word in plain[2:3]:
+                if not word.text.startswith(b"/"):
+                    self._add(word.begin, word.end)
+        elif texts[:1] == [b"use"]:
+            for number, text in enumerate(texts[1:], 1):
+                share = b"\\\\" in text
+                if text.startswith(b"/user:") or share:
+                    following = plain[number + 1 : number + 2]
+                    if following and not following[0].text.startswith((b"/", b"*", b"\\")):
+                        self._add(following[0].begin, following[0].end)
+
+    def _echo(self, last: _Part, place: int) -> None:
+        """Find what is written to a program that reads a password."""
+        if (
+            _STDIN.match(self._data, max(place, last.end)) is None
+            and _STDIN.match(self._data, place - 1) is None
+        ):
+            return
+        user, colon, _ = last.text.partition(b":")
+        begin = last.begin + len(user) + 1 if colon and len(user) <= _USER else last.begin
+        self._add(begin, last.end)
+
+    def _add(self, begin: int, end: int) -> None:
+        text = self._data[begin:end]
+        if len(text) <= 1 or is_placeholder(text) or text.startswith(b"@"):
+            return
+        self.spans.append((begin, end))
+
+
+def _literal(previous: bytes, text: bytes) -> int:
+    if previous == b"--from-literal" and b"=" in text:
+        return text.index(b"=") + 1
+    found = _LITERAL.match(text)
+    return found.start("secret") if found else 0
+
+
+def _is_option(text: bytes) -> bool:
+    return text.startswith(b"-") and len(text) < _LONGEST and text[1:].replace(b"-", b"").isalpha()
+
+
+COMMAND_LINES: Final = (
+    Family(
+        "command-password",
+        "passwords among the words of a command",
+        tuple(dict.fromkeys(name + b" " for name in _PROGRAMS)),
+        _command_at,
+        tuple(b"mysql sshp curl".split()),
+    ),
+)
