@@ -13,6 +13,8 @@ from steno.guard.moves import Folders, folders_of
 from steno.guard.paths import Place, holds_protected, is_inside, why_protected
 from steno.guard.readers import READ_ONLY
 from steno.guard.readonly import read_by, repository_of
+from steno.guard.patterns import TextPattern
+from steno.guard.rule_options import why_void
 from steno.guard.rules import Kind, Rule, Rules
 from steno.guard.shell import Reading, read_script
 from steno.guard.switches import RUNNERS
@@ -133,20 +135,43 @@ class Commands(msgspec.Struct, frozen=True):
 
     def _rule(self, command: Command) -> Rule | None:
         """Return the rule that allows a command, and what hides in it where it names that."""
-        if self.mode == "plan":
-            return None
+        return self._matched(command)[0]
+
+    def _matched(self, command: Command) -> tuple[Rule | None, str]:
+        """Return the rule that allows a command; without one, why a rule that fits is void."""
+        if self.mode == "plan" or not command.words:
+            return None, ""
         plain = all(harmless_before(each.name) for each in command.assignments)
-        text = command.text if plain else command.set_text
-        skipped = 0 if plain else len(command.assignments)
+        before = () if plain else command.assignments
+        skipped = len(before)
+        texts = [f"{each.name}={each.value.shown}" for each in before]
+        texts += [word.shown for word in command.words]
         found: Rule | None = None
+        void = ""
         for rule in self.rules.about("allow", "Bash"):
-            if rule.command is None or not command.words or not rule.command.covers(text):
+            covered = rule.command.unnamed(texts) if rule.command is not None else None
+            if rule.command is None or covered is None:
                 continue
-            if rule.command.named - skipped > command.reach:
-                return rule
-            if rule.command.named > 0 and not command.sealed:
+            named = rule.command.named - skipped
+            why = self._why_void(command, covered, skipped, rule.command)
+            if why:
+                void = void or why
+            elif named > command.reach:
+                return rule, ""
+            elif rule.command.named > 0 and not command.sealed:
                 found = rule
-        return found
+        return found, void if found is None else ""
+
+    def _why_void(
+        self, command: Command, covered: Mapping[int, int], skipped: int, pattern: TextPattern
+    ) -> str:
+        """Say why a rule does not allow the words that its `*` covers; empty when it does."""
+        if not pattern.is_open:
+            return ""
+        if any(place < skipped for place in covered):
+            return f"it sets {command.assignments[0].name}; the rule does not name it"
+        beyond = {place - skipped: fixed for place, fixed in covered.items()}
+        return why_void(command, beyond, pattern.named - skipped)
 
     def _why_not(self, command: Command, where: Folders) -> str:
         """Say why a command is not allowed; empty when it is."""
@@ -154,9 +179,11 @@ class Commands(msgspec.Struct, frozen=True):
         if not command.words:
             odd = next((each.name for each in command.assignments if not harmless(each.name)), "")
             return f"it sets {odd}, which changes what other commands do" if odd else ""
-        rule = self._rule(command)
+        rule, void = self._matched(command)
         if rule is not None and rule.command is not None and rule.command.named > command.reach:
             return ""
+        if void and not self._reads(command, where):
+            return void
         if command.sealed:
             return f"nobody can say what `{shown}` runs: {command.sealed}"
         plain = all(harmless_before(each.name) for each in command.assignments)

@@ -1,0 +1,571 @@
+"""Options that void a prefix rule: `-C` after `Bash(npm run test:*)` changes the directory.
+
+A rule allows the words it names. The words that its `*` covers are examined here: an option that
+runs a program, names a configuration, script or output file, changes the directory, loads code or
+connects elsewhere voids the match. The facts about tools are in `rule_options.toml`; options of
+unknown tools, and options that the file does not list, are classified by their names.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
+
+import msgspec
+
+from steno.guard.words import HOLE, Command, Word
+from steno.guard.wrappers import WRAPPERS, base_name
+
+__all__ = ["ToolOptions", "option_table", "why_void"]
+
+_Style: TypeAlias = Literal["gnu", "dash", "nopt"]
+_Rest: TypeAlias = Literal["operands", "generic", "options"]
+_UNKNOWN: Final = "unknown"
+_EFFECTS: Final[Mapping[str, str]] = {
+    "runs": "runs a program",
+    "config": "names a configuration or script",
+    "writes": "names a file to write",
+    "reads": "names a file to read",
+    "directory": "changes the directory",
+    "loads": "loads code",
+    "connects": "connects elsewhere",
+    "settings": "changes settings",
+    "deletes": "removes data",
+    "program": "is the program to run",
+    "variable": "depends on a variable, which may be an option",
+    _UNKNOWN: "is not known to be harmless",
+}
+_NUMBER: Final = re.compile(r"[-+]?[0-9]+(?:[.:,][0-9]+)*[a-zA-Z%]?", re.ASCII)
+_NAME_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_PATH_VALUE: Final = re.compile(r"[./~@\\]|.*[/\\]|.*\.(?:[cm]?[jt]sx?|py|rb|so|dll|dylib)$")
+_ASKS_VERSION: Final = frozenset({"--version", "--help", "-V", "-h", "-v", "-version", "-help"})
+_MOST_WORDS: Final = 2000
+
+
+class ToolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is known of the words of a tool, or of one of its subcommands."""
+
+    source: str = ""
+    """The manual page or help text that the facts were taken from."""
+    also: str = ""
+    """Other names of the tool."""
+    style: _Style = "gnu"
+    """`gnu`: `-abc` bundles, `--name` abbreviates; `dash`: `-name`; `nopt`: both, as npm reads."""
+    strict: bool = False
+    """Whether a long option that is not listed voids, whatever its name."""
+    harmless: bool = False
+    """Whether no option of it can do more than change what is printed."""
+    short: str | None = None
+    """Letters of harmless options; with it, letters that are not listed void."""
+    values: str = ""
+    """Harmless options that take a value, which may be the next word."""
+    ok: str = ""
+    """Other harmless options; `-W*` stands for all that begin so."""
+    paths: str = ""
+    """Options that load code when their value is a path."""
+    void: dict[str, str] = {}
+    """Options that void the match, by effect."""
+    operands: dict[str, list[str]] = {}
+    """Patterns of operands that void the match, by effect."""
+    settings: str = ""
+    """For tools that take `NAME=value` operands: the names that are harmless with a plain value."""
+    rest: _Rest = "operands"
+    """What the words after `--` are."""
+    subs: str = ""
+    """Harmless subcommands; with it, a subcommand that is not listed voids."""
+    void_subs: dict[str, str] = {}
+    """Subcommands that void the match unless the rule names them, by effect."""
+    sub: dict[str, "ToolOptions"] = {}
+    """Subcommands with options that are not those of the tool."""
+    each: "ToolOptions | None" = None
+    """The options after any subcommand; without it, those of the tool hold there too."""
+    script: int = 0
+    """The operand after which all words go to the user's own script."""
+    inner: int = 0
+    """The operand that is a program, which gets the words after it."""
+    module: str = ""
+    """The option whose value is a program, which gets the words after it."""
+    stdin: int = 0
+    """With fewer operands than this, commands are read from standard input."""
+    bundled_first: bool = False
+    """Whether the first operand may be options without a dash: `tar xzf`."""
+
+
+class _Generic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How options are classified by their names alone."""
+
+    short: str
+    ok: str
+    parts: dict[str, str]
+    endings: dict[str, str]
+    paths: str
+
+
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    generic: _Generic
+    tools: dict[str, ToolOptions]
+
+
+@lru_cache(maxsize=1)
+def option_table() -> _Table:
+    """Return the facts about tools, read on first use."""
+    from importlib.resources import files
+
+    text = files("steno.guard").joinpath("rule_options.toml").read_text(encoding="utf-8")
+    return msgspec.toml.decode(text, type=_Table)
+
+
+@lru_cache(maxsize=1)
+def _tools_by_name() -> dict[str, ToolOptions]:
+    found: dict[str, ToolOptions] = {}
+    for name, options in option_table().tools.items():
+        found.update(dict.fromkeys((name, *options.also.split()), options))
+    return found
+
+
+def _tool(program: str) -> ToolOptions:
+    """Return what is known of a program; nothing for an unknown one."""
+    tools = _tools_by_name()
+    name = base_name(program)
+    found = tools.get(name) or tools.get(re.sub(r"(?<=[a-z+])-?[0-9.]+$", "", name))
+    return found or _UNLISTED
+
+
+_UNLISTED: Final = ToolOptions(rest="generic")
+
+
+class _Lookup(msgspec.Struct, frozen=True):
+    """The options of a tool or subcommand, ready to be looked up."""
+
+    exact: dict[str, str]
+    """The effect of each listed option; empty for harmless ones."""
+    starts: tuple[tuple[str, str], ...]
+    """Beginnings of options and their effects, the longest first."""
+    valued: frozenset[str]
+    letters: str | None
+    paths: frozenset[str]
+    patterns: tuple[tuple[re.Pattern[str], str], ...]
+    settings: frozenset[str]
+
+
+_lookups: Final[dict[int, tuple[ToolOptions, _Lookup]]] = {}
+
+
+def _lookup(options: ToolOptions) -> _Lookup:
+    known = _lookups.get(id(options))
+    if known is None:
+        known = _lookups[id(options)] = (options, _made(options))
+    return known[1]
+
+
+def _made(options: ToolOptions) -> _Lookup:
+    listed = {
+        each: effect for effect, names in options.void.items() for each in names.split()
+    } | dict.fromkeys((*options.ok.split(), *options.values.split(), *options.paths.split()), "")
+    listed |= {f"-{letter}": "" for letter in options.short or ""}
+    starts = sorted(
+        ((name[:-1], effect) for name, effect in listed.items() if name.endswith("*")),
+        key=lambda each: -len(each[0]),
+    )
+    return _Lookup(
+        exact={name: effect for name, effect in listed.items() if not name.endswith("*")},
+        starts=tuple(starts),
+        valued=frozenset(options.values.split()),
+        letters=options.short,
+        paths=frozenset(options.paths.split()),
+        patterns=tuple(
+            (re.compile(pattern, re.DOTALL | re.IGNORECASE), effect)
+            for effect, patterns in options.operands.items()
+            for pattern in patterns
+        ),
+        settings=frozenset(options.settings.split()),
+    )
+
+
+# The examination
+
+
+def why_void(command: Command, covered: Mapping[int, int], named: int) -> str:
+    """Say which word that a rule's `*` covers voids the match; empty when none does.
+
+    `covered` has the places of those words, and how much of each the rule names; `named` is how
+    many words the rule names before its first `*`.
+    """
+    if len(command.words) > _MOST_WORDS:
+        return f"it has more than {_MOST_WORDS} words; the rule does not name them"
+    found = _examine(command, covered, named)
+    if found is None:
+        return ""
+    at, shown, effect = found
+    before = " ".join(word.text for word in command.words[:at] if HOLE not in word.text)
+    where = f" after `{_clipped(before)}`" if before else ""
+    return f"`{_clipped(shown)}`{where} {_EFFECTS[effect]}; the rule does not name it"
+
+
+def _clipped(text: str, most: int = 60) -> str:
+    plain = " ".join(text.replace(HOLE, "…").split())
+    return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+_Void: TypeAlias = tuple[int, str, str]
+
+
+def _examine(command: Command, covered: Mapping[int, int], named: int) -> _Void | None:
+    words = command.words
+    end = len(words)
+    inner: Command | None = None
+    if command.inner and _hands_over(command):
+        # What is wrapped is judged on its own unless the rule goes so far as to name it.
+        end = command.reach
+        inner = command.inner[0] if named > command.reach else None
+    found = _Examination(words[:end], covered).run()
+    if found is not None or inner is None:
+        return found
+    shifted = {place - end: fixed for place, fixed in covered.items() if place >= end}
+    nested = _examine(inner, shifted, named - end)
+    return (nested[0] + end, *nested[1:]) if nested is not None else None
+
+
+def _hands_over(command: Command) -> bool:
+    """Whether the words from `reach` on are those of another command."""
+    name = base_name(command.program)
+    same = command.words[command.reach :] == command.inner[0].words
+    return same and 0 < command.reach < len(command.words) and (name in WRAPPERS or name == "env")
+
+
+class _Examination:
+    """Goes over the words of one command and stops at the first that voids."""
+
+    def __init__(self, words: Sequence[Word], covered: Mapping[int, int]) -> None:
+        self.words = words
+        self.covered = covered
+        self.tool = _tool(words[0].text) if words else _UNLISTED
+        self.chain: tuple[ToolOptions, ...] = (self.tool,)
+        self.operands = 0
+        """How many operands the current tool or subcommand was given."""
+        self.given = 0
+        """How many operands the whole command has."""
+        self.ended = False
+        """Whether options have ended, so that only operands follow."""
+        self.in_script = False
+        """Whether the words go to a script of the user's own."""
+        self.expects_value = ""
+        """The option before, when it takes this word as its value."""
+
+    def run(self) -> _Void | None:
+        """Return the first word that voids: its place, what to show, and its effect."""
+        if 0 in self.covered and (why := self._program()):
+            return why
+        for at in range(1, len(self.words)):
+            effect, shown = self._word(at)
+            if effect and at in self.covered:
+                return at, shown, effect
+        return self._standard_input()
+
+    def _program(self) -> _Void | None:
+        """Refuse a program that the rule leaves open, unless it gives all the other words."""
+        text = self.words[0].text
+        others = any(fixed == 0 for at, fixed in self.covered.items() if at)
+        if others or "/" in text or "\\" in text or not self.words[0].literal:
+            return 0, text, "program"
+        return None
+
+    def _standard_input(self) -> _Void | None:
+        least = max((options.stdin for options in self.chain), default=0)
+        if self.in_script or self.given >= least or _ASKS_VERSION & {w.text for w in self.words}:
+            return None
+        return 0, f"{self.words[0].text} without more words", "runs"
+
+    def _word(self, at: int) -> tuple[str, str]:
+        """Return the effect of a word, empty for a harmless one, and the part to show."""
+        word = self.words[at]
+        text = word.text
+        option, self.expects_value = self.expects_value, ""
+        if option and self._is_path_option(option) and _PATH_VALUE.match(text):
+            return "loads", option
+        if option and self._names_module(option):
+            self._hand_over(text)
+            return "runs", text
+        if word.splits and not word.glob:
+            return self._unknown_word(text)
+        if text.startswith(HOLE):
+            return ("", text) if option or self.ended else self._unknown_word(text)
+        if text == "--" and not self.in_script:
+            self._end_options(at)
+            return "", text
+        old = at == 1 and self.tool.bundled_first and text[:1].isalpha()
+        if old:
+            self.given += 1
+            return self._letters(f"-{text}", every=True)
+        is_option = len(text) > 1 and text[0] == "-" and not text[1:2].isspace()
+        if is_option and not self.ended:
+            if self._is_named(at, text):
+                self._note_value(text)
+                return "", text
+            return self._option(text)
+        if option:
+            return "", text
+        return self._operand(text, at)
+
+    def _unknown_word(self, text: str) -> tuple[str, str]:
+        harmless = any(options.harmless for options in self.chain) and not self.in_script
+        return ("" if harmless else "variable"), text
+
+    def _is_named(self, at: int, text: str) -> bool:
+        """Whether the rule names an option in full and leaves only its value open."""
+        fixed = self.covered.get(at)
+        return fixed is None or "=" in text[:fixed]
+
+    def _end_options(self, at: int) -> None:
+        # `--` may be the value of an option that is not known to take none.
+        before = self.words[at - 1].text
+        if before.startswith("-") and self._effect_of(before) is None:
+            return
+        rest = next((each.rest for each in self.chain if each.rest != "operands"), "operands")
+        if rest == "generic":
+            self.in_script = True
+        elif rest == "operands":
+            self.ended = True
+
+    # Options
+
+    def _option(self, text: str) -> tuple[str, str]:
+        if self.in_script:
+            self._note_value(text)
+            return _by_name(text)
+        if any(options.harmless for options in self.chain):
+            return "", text
+        effect = self._dashed(text)
+        self._note_value(text)
+        return effect
+
+    def _dashed(self, text: str) -> tuple[str, str]:
+        if HOLE in text.partition("=")[0]:
+            return "variable", text
+        style = self.tool.style
+        name, given, value = text.partition("=")
+        if style == "dash":
+            return self._single(text)
+        exact = self._effect_of(text if not given else name)
+        if exact is None and given and not text.startswith("--"):
+            exact = self._effect_of(text)
+        if exact is not None:
+            if not exact and given and self._is_path_option(name) and _PATH_VALUE.match(value):
+                return "loads", name
+            return exact, name
+        if text.startswith("--"):
+            return self._long(name), name
+        if style == "nopt" and len(text) > len("-x"):
+            effect = self._long(f"-{name}")
+            if effect:
+                return effect, name
+        return self._letters(text)
+
+    def _single(self, text: str) -> tuple[str, str]:
+        """Classify `-name`, `--name`, `-name=value` and `-nameVALUE`."""
+        plain = text[1:] if text.startswith("--") else text
+        name = re.split(r"[=:]", plain, maxsplit=1)[0]
+        for form in (plain, name):
+            effect = self._effect_of(form)
+            if effect is not None:
+                return effect, text.partition("=")[0]
+        if _NUMBER.fullmatch(plain):
+            return "", text
+        if self._is_strict() or (len(name) == len("-x") and self._letters_listed()):
+            return _UNKNOWN, text
+        return _by_name(text)
+
+    def _long(self, name: str) -> str:
+        """Return the effect of a long option that is not listed in full."""
+        for options in self.chain:
+            for listed, effect in _lookup(options).exact.items():
+                if effect and listed.startswith("--") and listed.startswith(name):
+                    return effect
+        if name.startswith("--no-"):
+            exact = self._effect_of("--" + name[len("--no-") :])
+            if exact is not None:
+                return exact
+        return _UNKNOWN if self._is_strict() else _by_name(name)[0]
+
+    def _letters(self, text: str, *, every: bool = False) -> tuple[str, str]:
+        """Classify bundled short options; `every` where values do not end the bundle."""
+        if _NUMBER.fullmatch(text):
+            return "", text
+        for letter in text[1:]:
+            effect = self._effect_of(f"-{letter}")
+            if effect:
+                return effect, text
+            if effect is None and not (letter.isdigit() and letter.isascii()):
+                if self._letters_listed():
+                    return _UNKNOWN, text
+                effect = "" if letter in option_table().generic.short else _UNKNOWN
+                if effect:
+                    return effect, text
+            if not every and self._takes_value(f"-{letter}"):
+                break
+        return "", text
+
+    def _effect_of(self, name: str) -> str | None:
+        for options in self.chain:
+            found = _lookup(options)
+            if name in found.exact:
+                return found.exact[name]
+            for start, effect in found.starts:
+                if name.startswith(start):
+                    return effect
+        return None
+
+    def _is_strict(self) -> bool:
+        return any(options.strict for options in self.chain)
+
+    def _letters_listed(self) -> bool:
+        return any(options.short is not None for options in self.chain)
+
+    def _takes_value(self, name: str) -> bool:
+        return any(name in _lookup(options).valued for options in self.chain)
+
+    def _is_path_option(self, name: str) -> bool:
+        if self.in_script:
+            return name.lstrip("-") in option_table().generic.paths.split()
+        return any(name in _lookup(options).paths for options in self.chain)
+
+    def _names_module(self, name: str) -> bool:
+        return any(name == options.module for options in self.chain if options.module)
+
+    def _note_value(self, text: str) -> None:
+        """Remember an option whose value is the next word."""
+        name, given, _ = text.partition("=")
+        if given:
+            return
+        last = f"-{text[-1]}"
+        bundled = not text.startswith("--") and self.tool.style != "dash"
+        for each in (name, last) if bundled else (name,):
+            if self._takes_value(each) or self._is_path_option(each) or self._names_module(each):
+                self.expects_value = each
+                return
+
+    # Operands
+
+    def _operand(self, text: str, at: int) -> tuple[str, str]:
+        if self.in_script:
+            return ("config" if text[:1] == "@" and len(text) > 1 else ""), text
+        for options in self.chain:
+            effect = self._matching(options, text)
+            if effect:
+                return effect, text
+        if self.tool is _UNLISTED:
+            if text[:1] == "@" and len(text) > 1:
+                return "config", text
+            if text[:1] == "+" and not _NUMBER.fullmatch(text):
+                return _UNKNOWN, text
+            return "", text
+        return self._counted(text, at)
+
+    def _matching(self, options: ToolOptions, text: str) -> str:
+        found = _lookup(options)
+        if found.settings and (setting := _SETTING.match(text)) is not None:
+            plain = _PLAIN_VALUE.fullmatch(text[setting.end() :]) is not None
+            harmless = setting[1] in found.settings and setting[2] == "=" and plain
+            return "" if harmless else "settings"
+        for pattern, effect in found.patterns:
+            if pattern.match(text):
+                return effect
+        return ""
+
+    def _counted(self, text: str, at: int) -> tuple[str, str]:
+        """Follow subcommands, scripts and programs that operands name."""
+        self.operands += 1
+        self.given += 1
+        current = self.chain[0]
+        if self.operands == current.inner:
+            effect = "runs" if at in self.covered else ""
+            self._hand_over(text)
+            return effect, text
+        if self.operands == current.script:
+            self.in_script = True
+        if self.operands == 1 and (current.subs or current.sub or current.void_subs):
+            return self._subcommand(current, text)
+        return "", text
+
+    def _subcommand(self, current: ToolOptions, text: str) -> tuple[str, str]:
+        for effect, listed in current.void_subs.items():
+            if text in listed.split():
+                self._enter(current, text)
+                return effect, text
+        unknown = text not in current.sub and current.subs and text not in current.subs.split()
+        self._enter(current, text)
+        return (_UNKNOWN if unknown else ""), text
+
+    def _enter(self, current: ToolOptions, name: str) -> None:
+        self.operands = 0
+        found = current.sub.get(name)
+        below = (current.each,) if current.each is not None else self.chain
+        self.chain = (found or _NO_OPTIONS, *below)
+
+    def _hand_over(self, program: str) -> None:
+        """Go on with the options of another program."""
+        self.tool = _tool(program)
+        self.chain = (self.tool,)
+        self.operands = 0
+        self.ended = False
+
+
+_NO_OPTIONS: Final = ToolOptions()
+_SETTING: Final = re.compile(r"([^\s=!?:+]*)\s*(:{0,3}=|[?+!]=)", re.DOTALL)
+_PLAIN_VALUE: Final = re.compile(r"(?!-)[\w.,:/@%+-]*", re.ASCII)
+
+
+# Options that are not listed
+
+
+def _by_name(text: str) -> tuple[str, str]:
+    """Classify an option of an unknown tool by its name."""
+    generic = option_table().generic
+    name, given, value = text.partition("=")
+    plain = name.lstrip("-")
+    if HOLE in name:
+        return "variable", text
+    if _NUMBER.fullmatch(plain) or plain in generic.ok.split():
+        return "", text
+    if plain in generic.paths.split():
+        return ("loads" if given and _PATH_VALUE.match(value) else ""), name
+    if not text.startswith("--"):
+        harmless = all(letter in generic.short or letter.isdigit() for letter in plain)
+        if harmless and not given:
+            return "", text
+        effect = _named_effect(plain) if len(plain) > 1 else ""
+        return effect or _UNKNOWN, name
+    return _named_effect(plain.removeprefix("no-")), name
+
+
+def _named_effect(name: str) -> str:
+    """Return the effect that an option's name speaks of; empty when it speaks of none."""
+    generic = option_table().generic
+    parts = [part.lower() for part in _NAME_PART.findall(name)]
+    for part in parts:
+        for effect, listed in generic.parts.items():
+            if part in listed.split() or part.removesuffix("s") in listed.split():
+                return effect
+        for effect, listed in generic.endings.items():
+            if any(_is_compound(part, each) for each in listed.split()):
+                return effect
+    # The last part may be cut short, as many programs allow.
+    return _cut_short(parts[-1]) if parts else _UNKNOWN
+
+
+def _is_compound(part: str, word: str) -> bool:
+    """`outfile`, `configdir`, `logfiles`: two words written as one."""
+    return part.startswith(word) or part.endswith((word, f"{word}s"))
+
+
+def _cut_short(part: str) -> str:
+    for effect, listed in option_table().generic.parts.items():
+        if any(len(part) < len(each) and each.startswith(part) for each in listed.split()):
+            return effect
+    return ""
+
+
+def listed_sources() -> Iterator[tuple[str, str]]:
+    """Yield each tool of the table with the source of its facts."""
+    for name, options in option_table().tools.items():
+        yield name, options.source
