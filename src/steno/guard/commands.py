@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from steno.guard.content_readers import files_below, is_process_path, path_pieces, shown_by
 from steno.guard.decision import Decision, Mode
 from steno.guard.files import Files
 from steno.guard.moves import Folders, folders_of
@@ -180,6 +181,10 @@ class Commands(msgspec.Struct, frozen=True):
             odd = next((each.name for each in command.assignments if not harmless(each.name)), "")
             return f"it sets {odd}, which changes what other commands do" if odd else ""
         rule, void = self._matched(command)
+        if rule is not None and rule.command is not None and rule.command.is_open:
+            shows = self._shows_denied(command, where)
+            if shows:
+                return shows
         if rule is not None and rule.command is not None and rule.command.named > command.reach:
             return ""
         if void and not self._reads(command, where):
@@ -213,14 +218,51 @@ class Commands(msgspec.Struct, frozen=True):
                 continue
             for word in _path_words(command):
                 places = where.places(word)
-                if places is None:
+                if places is None or any(is_process_path(place.path) for place in places):
                     perhaps = Decision("ask", "a rule that forbids files may be about it")
                     continue
                 for place in places:
                     for rule in filter(None, (self.files.is_denied(place, each) for each in tools)):
                         if not rule.is_bare:
                             return Decision("deny", f"the rule {rule.text} forbids it", rule.text)
+            if perhaps is None:
+                perhaps = self._part_denied(command, where, tools)
         return perhaps
+
+    def _part_denied(self, command: Command, where: Folders, tools: list[str]) -> Decision | None:
+        """Ask where a part of a word names a file that a rule denies: `git show HEAD:.env`."""
+        for word in command.words[1:]:
+            for piece in path_pieces(word):
+                for place in where.places(piece) or ():
+                    rule = next(filter(None, (self.files.is_denied(place, t) for t in tools)), None)
+                    if rule is not None and not rule.is_bare:
+                        return Decision("ask", f"`{word.text}` may name a file that {rule.text} denies")
+        return None
+
+    def _shows_denied(self, command: Command, where: Folders) -> str:
+        """Say which denied file a command may show without being given its name."""
+        denied = [rule for rule in self.rules.about("deny", "Read") if not rule.is_bare]
+        if not denied:
+            return ""
+        for each in (command, *command.inner):
+            shown = shown_by(each)
+            name = " ".join(word.text for word in each.words[:2])
+            if shown.everything:
+                return f"`{name}` may show a file that {denied[0].text} denies"
+            for folder in shown.folders:
+                places = where.places(folder)
+                if places is None or any(map(self._holds_denied, places)):
+                    return f"`{name}` reads a folder with a file that {denied[0].text} denies"
+        return ""
+
+    def _holds_denied(self, place: Place) -> bool:
+        """Whether a folder has a file in it that must not be read, or too many files to look."""
+        if not os.path.isdir(place.real):
+            return False
+        return any(
+            below is None or self.files.is_denied(below, "Read") is not None
+            for below in files_below(place.real)
+        )
 
     def _guarded(self, reading: Reading, where: Folders) -> Decision | None:
         """Return what the files that commands are given have to say."""

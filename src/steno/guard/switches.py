@@ -264,7 +264,9 @@ class _Look:
                 return self.seal(at, f"{name!r} runs something")
             self.at = at if given else at + 1
             if program.text:
-                self.runs.append((program, Word(HOLE)))
+                # The preprocessor is given a path, and the other nothing.
+                given_path = () if name.startswith("--hostname") else (Word(HOLE),)
+                self.runs.append((program, *given_path))
             return self.at + 1
         for each in switches.writes.split():
             if (_is_short_for(name, each) or name == each) and (given or at + 1 < len(self.words)):
