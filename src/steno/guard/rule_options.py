@@ -67,6 +67,8 @@ class ToolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Options that void the match, by effect."""
     operands: dict[str, list[str]] = {}
     """Patterns of operands that void the match, by effect."""
+    void_values: dict[str, list[str]] = {}
+    """Patterns of option values that void the match, by effect."""
     settings: str = ""
     """For tools that take `NAME=value` operands: the names that are harmless with a plain value."""
     rest: _Rest = "operands"
@@ -145,6 +147,7 @@ class _Lookup(msgspec.Struct, frozen=True):
     letters: str | None
     paths: frozenset[str]
     patterns: tuple[tuple[re.Pattern[str], str], ...]
+    value_patterns: tuple[tuple[re.Pattern[str], str], ...]
     settings: frozenset[str]
 
 
@@ -159,10 +162,11 @@ def _lookup(options: ToolOptions) -> _Lookup:
 
 
 def _made(options: ToolOptions) -> _Lookup:
-    listed = {
-        each: effect for effect, names in options.void.items() for each in names.split()
-    } | dict.fromkeys((*options.ok.split(), *options.values.split(), *options.paths.split()), "")
-    listed |= {f"-{letter}": "" for letter in options.short or ""}
+    listed = {f"-{letter}": "" for letter in options.short or ""}
+    listed |= dict.fromkeys((*options.ok.split(), *options.values.split()), "")
+    listed |= dict.fromkeys(options.paths.split(), "")
+    for effect, voiding in options.void.items():
+        listed |= dict.fromkeys(voiding.split(), effect)
     starts = sorted(
         ((name[:-1], effect) for name, effect in listed.items() if name.endswith("*")),
         key=lambda each: -len(each[0]),
@@ -173,12 +177,17 @@ def _made(options: ToolOptions) -> _Lookup:
         valued=frozenset(options.values.split()),
         letters=options.short,
         paths=frozenset(options.paths.split()),
-        patterns=tuple(
-            (re.compile(pattern, re.DOTALL | re.IGNORECASE), effect)
-            for effect, patterns in options.operands.items()
-            for pattern in patterns
-        ),
+        patterns=_compiled(options.operands),
+        value_patterns=_compiled(options.void_values),
         settings=frozenset(options.settings.split()),
+    )
+
+
+def _compiled(by_effect: Mapping[str, list[str]]) -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple(
+        (re.compile(pattern, re.DOTALL | re.IGNORECASE), effect)
+        for effect, patterns in by_effect.items()
+        for pattern in patterns
     )
 
 
@@ -304,7 +313,7 @@ class _Examination:
                 return "", text
             return self._option(text)
         if option:
-            return "", text
+            return self._effect_of_value(text), f"{option} {text}"
         return self._operand(text, at)
 
     def _unknown_word(self, text: str) -> tuple[str, str]:
@@ -346,13 +355,13 @@ class _Examination:
         name, given, value = text.partition("=")
         if style == "dash":
             return self._single(text)
-        exact = self._effect_of(text if not given else name)
-        if exact is None and given and not text.startswith("--"):
-            exact = self._effect_of(text)
+        exact = self._effect_of(text)
+        if exact is None:
+            exact = self._effect_of(name)
         if exact is not None:
             if not exact and given and self._is_path_option(name) and _PATH_VALUE.match(value):
                 return "loads", name
-            return exact, name
+            return exact or self._effect_of_value(value), name
         if text.startswith("--"):
             return self._long(name), name
         if style == "nopt" and len(text) > len("-x"):
@@ -391,7 +400,7 @@ class _Examination:
         """Classify bundled short options; `every` where values do not end the bundle."""
         if _NUMBER.fullmatch(text):
             return "", text
-        for letter in text[1:]:
+        for at, letter in enumerate(text[1:], 2):
             effect = self._effect_of(f"-{letter}")
             if effect:
                 return effect, text
@@ -402,7 +411,7 @@ class _Examination:
                 if effect:
                     return effect, text
             if not every and self._takes_value(f"-{letter}"):
-                break
+                return self._effect_of_value(text[at:].removeprefix("=")), text
         return "", text
 
     def _effect_of(self, name: str) -> str | None:
@@ -415,6 +424,13 @@ class _Examination:
                     return effect
         return None
 
+    def _effect_of_value(self, value: str) -> str:
+        for options in self.chain:
+            for pattern, effect in _lookup(options).value_patterns:
+                if pattern.match(value):
+                    return effect
+        return ""
+
     def _is_strict(self) -> bool:
         return any(options.strict for options in self.chain)
 
@@ -422,7 +438,11 @@ class _Examination:
         return any(options.short is not None for options in self.chain)
 
     def _takes_value(self, name: str) -> bool:
-        return any(name in _lookup(options).valued for options in self.chain)
+        for options in self.chain:
+            found = _lookup(options)
+            if name in found.exact:
+                return name in found.valued
+        return False
 
     def _is_path_option(self, name: str) -> bool:
         if self.in_script:

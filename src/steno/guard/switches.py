@@ -164,6 +164,29 @@ RUNNERS: Final[Mapping[str, Switches]] = {
     "openvpn": Switches(code=r".*"),
     "ansible": Switches(code=r".*"),
 }
+# How many operands after a subcommand say what it runs: `uv run pytest`, `docker exec web ls`.
+_NAMED_AFTER: Final[Mapping[tuple[str, str], int]] = {
+    ("uv", "run"): 1,
+    ("poetry", "run"): 1,
+    ("pipx", "run"): 1,
+    ("npm", "exec"): 1,
+    ("npm", "x"): 1,
+    ("pnpm", "exec"): 1,
+    ("yarn", "exec"): 1,
+    ("bun", "x"): 1,
+    ("deno", "run"): 1,
+    ("deno", "task"): 1,
+    ("go", "run"): 1,
+    ("docker", "build"): 0,
+    ("docker", "compose"): 0,
+    ("docker", "exec"): 2,
+    ("docker", "run"): 2,
+    ("podman", "build"): 0,
+    ("podman", "compose"): 0,
+    ("podman", "exec"): 2,
+    ("podman", "run"): 2,
+    ("kubectl", "exec"): 2,
+}
 _GIT_SHORT: Final = {
     "": "c",
     "clone": "cu",
@@ -237,12 +260,24 @@ class _Look:
             self.verb = self.verb or text
             self.operands += 1
             if self.operands == 1 and text in switches.first.split():
-                return self.seal(len(self.words) - 1, f"{text!r} runs what it is given")
+                return self.seal(self.reach_of(at, text), f"{text!r} runs what it is given")
             name, given, value = text.partition("=")
             if given and name in switches.writes.split():
                 self.writes.append(Word(value))
             return at + 1
         return self.option(at, text)
+
+    def reach_of(self, at: int, verb: str) -> int:
+        """Return the last word that a rule must name to say what a subcommand runs."""
+        more = _NAMED_AFTER.get((self.words[0].text.rsplit("/", 1)[-1], verb))
+        if more is None:
+            return len(self.words) - 1
+        operands = [
+            place
+            for place, word in enumerate(self.words)
+            if place > at and not word.text.startswith("-")
+        ]
+        return [at, *operands][more] if more <= len(operands) else len(self.words) - 1
 
     def git_option(self, text: str) -> bool:
         """Whether a short option of git runs something: that hangs on the word before it."""
