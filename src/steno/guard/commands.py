@@ -12,9 +12,9 @@ from steno.guard.decision import Decision, Mode
 from steno.guard.files import Files
 from steno.guard.moves import Folders, folders_of
 from steno.guard.paths import Place, holds_protected, is_inside, why_protected
+from steno.guard.patterns import TextPattern
 from steno.guard.readers import READ_ONLY
 from steno.guard.readonly import read_by, repository_of
-from steno.guard.patterns import TextPattern
 from steno.guard.rule_options import why_void
 from steno.guard.rules import Kind, Rule, Rules
 from steno.guard.shell import Reading, read_script
@@ -129,6 +129,9 @@ class Commands(msgspec.Struct, frozen=True):
                 texts = tuple(_spellings(command))
                 if any(map(rule.command.covers, texts)):
                     return Decision(kind, f"the rule {rule.text} {_SAYS[kind]}", rule.text)
+                if perhaps is None and any(map(rule.command.covers, _guessed_spellings(command))):
+                    reason = f"the rule {rule.text} may be about it; options come before its words"
+                    perhaps = Decision("ask", reason, rule.text)
                 if perhaps is None and any(map(rule.command.may_cover, texts)):
                     reason = f"the rule {rule.text} may be about it; its words are not known yet"
                     perhaps = Decision("ask", reason, rule.text)
@@ -236,7 +239,9 @@ class Commands(msgspec.Struct, frozen=True):
                 for place in where.places(piece) or ():
                     rule = next(filter(None, (self.files.is_denied(place, t) for t in tools)), None)
                     if rule is not None and not rule.is_bare:
-                        return Decision("ask", f"`{word.text}` may name a file that {rule.text} denies")
+                        return Decision(
+                            "ask", f"`{word.text}` may name a file that {rule.text} denies"
+                        )
         return None
 
     def _shows_denied(self, command: Command, where: Folders) -> str:
@@ -371,10 +376,28 @@ def _spellings(command: Command) -> Iterator[str]:
     named = msgspec.structs.replace(
         command, words=(literal(base_name(command.program)), *command.words[1:])
     )
-    for each in (command, named):
+    spelled = (command, named, _without_options(command), _without_options(named))
+    for each in spelled:
         for text in (each.text, each.set_text):
             yield text
             yield text.replace(GAP, " ")
+
+
+def _without_options(command: Command) -> Command:
+    """Leave out the options between a program and its first operand: `git -P push` is a push."""
+    at = 1
+    while at < len(command.words) and command.words[at].text.startswith("-"):
+        at += 1
+    return msgspec.structs.replace(command, words=(command.words[0], *command.words[at:]))
+
+
+def _guessed_spellings(command: Command) -> Iterator[str]:
+    """Yield a command without options that may take a value: `git -C x push` may be a push."""
+    at = 1
+    while at < len(command.words) and command.words[at].text.startswith("-"):
+        at += 1 if "=" in command.words[at].text else 2
+    if 1 < at < len(command.words):
+        yield " ".join([base_name(command.program), *(word.shown for word in command.words[at:])])
 
 
 def _path_words(command: Command) -> Iterator[Word]:

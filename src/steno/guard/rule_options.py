@@ -35,7 +35,7 @@ _EFFECTS: Final[Mapping[str, str]] = {
     "variable": "depends on a variable, which may be an option",
     _UNKNOWN: "is not known to be harmless",
 }
-_NUMBER: Final = re.compile(r"[-+]?[0-9]+(?:[.:,][0-9]+)*[a-zA-Z%]?", re.ASCII)
+_NUMBER: Final = re.compile(r"[-+]?[0-9]+(?:[.:,][0-9]+)*", re.ASCII)
 _NAME_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PATH_VALUE: Final = re.compile(r"[./~@\\]|.*[/\\]|.*\.(?:[cm]?[jt]sx?|py|rb|so|dll|dylib)$")
 _ASKS_VERSION: Final = frozenset({"--version", "--help", "-V", "-h", "-v", "-version", "-help"})
@@ -71,6 +71,8 @@ class ToolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Patterns of option values that void the match, by effect."""
     settings: str = ""
     """For tools that take `NAME=value` operands: the names that are harmless with a plain value."""
+    most: int = 0
+    """How many operands are read; one more is written. Zero for any number."""
     rest: _Rest = "operands"
     """What the words after `--` are."""
     subs: str = ""
@@ -89,6 +91,8 @@ class ToolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The option whose value is a program, which gets the words after it."""
     stdin: int = 0
     """With fewer operands than this, commands are read from standard input."""
+    alone: str = ""
+    """Options with which no operand is needed."""
     bundled_first: bool = False
     """Whether the first operand may be options without a dash: `tar xzf`."""
 
@@ -231,6 +235,8 @@ def _examine(command: Command, covered: Mapping[int, int], named: int) -> _Void 
     if found is not None or inner is None:
         return found
     shifted = {place - end: fixed for place, fixed in covered.items() if place >= end}
+    # The words that xargs adds come from elsewhere, and no rule names them.
+    shifted |= dict.fromkeys(range(len(words) - end, len(inner.words)), 0)
     nested = _examine(inner, shifted, named - end)
     return (nested[0] + end, *nested[1:]) if nested is not None else None
 
@@ -238,8 +244,10 @@ def _examine(command: Command, covered: Mapping[int, int], named: int) -> _Void 
 def _hands_over(command: Command) -> bool:
     """Whether the words from `reach` on are those of another command."""
     name = base_name(command.program)
-    same = command.words[command.reach :] == command.inner[0].words
-    return same and 0 < command.reach < len(command.words) and (name in WRAPPERS or name == "env")
+    rest = command.words[command.reach :]
+    same = command.inner[0].words[: len(rest)] == rest
+    known = name in WRAPPERS or name in {"env", "xargs"}
+    return same and known and 0 < command.reach < len(command.words)
 
 
 class _Examination:
@@ -281,7 +289,8 @@ class _Examination:
 
     def _standard_input(self) -> _Void | None:
         least = max((options.stdin for options in self.chain), default=0)
-        if self.in_script or self.given >= least or _ASKS_VERSION & {w.text for w in self.words}:
+        alone = _ASKS_VERSION.union(*(options.alone.split() for options in self.chain))
+        if self.in_script or self.given >= least or any(w.text in alone for w in self.words[1:]):
             return None
         return 0, f"{self.words[0].text} without more words", "runs"
 
@@ -355,9 +364,7 @@ class _Examination:
         name, given, value = text.partition("=")
         if style == "dash":
             return self._single(text)
-        exact = self._effect_of(text)
-        if exact is None:
-            exact = self._effect_of(name)
+        exact = self._effect_of(text, name)
         if exact is not None:
             if not exact and given and self._is_path_option(name) and _PATH_VALUE.match(value):
                 return "loads", name
@@ -374,10 +381,9 @@ class _Examination:
         """Classify `-name`, `--name`, `-name=value` and `-nameVALUE`."""
         plain = text[1:] if text.startswith("--") else text
         name = re.split(r"[=:]", plain, maxsplit=1)[0]
-        for form in (plain, name):
-            effect = self._effect_of(form)
-            if effect is not None:
-                return effect, text.partition("=")[0]
+        effect = self._effect_of(plain, name)
+        if effect is not None:
+            return effect, text.partition("=")[0]
         if _NUMBER.fullmatch(plain):
             return "", text
         if self._is_strict() or (len(name) == len("-x") and self._letters_listed()):
@@ -414,13 +420,15 @@ class _Examination:
                 return self._effect_of_value(text[at:].removeprefix("=")), text
         return "", text
 
-    def _effect_of(self, name: str) -> str | None:
+    def _effect_of(self, text: str, name: str = "") -> str | None:
+        """Return the listed effect of an option, with and without its value; None if unlisted."""
         for options in self.chain:
             found = _lookup(options)
-            if name in found.exact:
-                return found.exact[name]
+            for form in (text, name):
+                if form in found.exact:
+                    return found.exact[form]
             for start, effect in found.starts:
-                if name.startswith(start):
+                if text.startswith(start):
                     return effect
         return None
 
@@ -497,6 +505,8 @@ class _Examination:
         self.operands += 1
         self.given += 1
         current = self.chain[0]
+        if current.most and self.operands > current.most:
+            return "writes", text
         if self.operands == current.inner:
             effect = "runs" if at in self.covered else ""
             self._hand_over(text)

@@ -58,7 +58,7 @@ RUNNERS: Final[Mapping[str, Switches]] = {
     "pypy": _PYTHON,
     "node": Switches(
         short="eprC",
-        long="--eval --print --require --import --loader --experimental-loader --env-file --test"
+        long="--eval --print --require --import --loader --experimental-loader --env-file"
         " --run --inspect --inspect-brk --openssl-config",
         code=r"-|inspect",
     ),
