@@ -238,6 +238,7 @@ ALLOWED: Final[Mapping[str, tuple[str, ...]]] = {
     "jq:*": ("jq .name package.json", "jq -r '.a[] | .b' x.json"),
     "yq:*": ("yq .a x.yaml", "yq -o json x.yaml"),
     "diff:*": ("diff -u a b", "diff -rq src out"),
+    "pdm run pytest:*": ("pdm run pytest -q",),
     "wc:*": ("wc -l src/a.py", "wc -c *.py"),
     "head:*": ("head -n 5 src/a.py", "head -20 src/a.py"),
     "date:*": ("date +%Y-%m-%d", "date -u -d yesterday +%s"),
@@ -409,6 +410,9 @@ ASKED: Final[Mapping[str, tuple[str, ...]]] = {
         "make test -- CC=evil",
         "make test MAKEFLAGS=-Eevil",
         "make test -e",
+        "make test 'define x=y'",
+        "make test VERBOSE+=x",
+        "make test A::=b",
     ),
     "ninja:*": ("ninja -C evil", "ninja -f evil.ninja", "ninja -t clean", "ninja -vf x"),
     "cmake:*": (
@@ -1096,6 +1100,10 @@ ASKED: Final[Mapping[str, tuple[str, ...]]] = {
         "openssl x509 -in a -out b",
     ),
     "timeout 60 pytest:*": ("timeout 60 pytest -p evil", "timeout 60 pytest --rootdir=/"),
+    "xargs tar:*": ("echo -I | xargs tar cf x", "xargs tar cf x"),
+    "mise:*": ("mise exec evil", "mise run evil"),
+    "conda:*": ("conda run evil", "conda config --set a b"),
+    "nix:*": ("nix run evil", "nix shell x"),
     "sudo:*": ("sudo -s", "sudo -u root evil", "sudo -D / ls"),
     "time:*": ("time -o x evil",),
     "mytool:*": (

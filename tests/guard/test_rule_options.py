@@ -138,6 +138,29 @@ def test_many_stars_and_many_words_are_judged(here: Judging) -> None:
     assert _says(here, f"mytool {'x' * 60_000}", guard).verdict == "allow"
 
 
+@pytest.mark.parametrize(
+    ("rule", "argument"),
+    [
+        ("sqlite3 a.db:*", "vacuum " * 9000),
+        ("sqlite3 a.db:*", "\n" * 60_000 + "x"),
+        ("sqlite3 a.db:*", "pragma " * 9000),
+        ("git push:*", "@" * 60_000),
+        ("git push:*", "-" + "a" * 60_000),
+        ("mvn test:*", "::" * 30_000),
+        ("curl:*", "file" * 15_000),
+        ("awk:*", ">" * 60_000),
+        ("make test:*", "a" * 60_000 + "="),
+        ("mytool:*", "--" + "a-" * 30_000),
+        ("mytool:*", "-" * 60_000),
+        ("npm run test:*", "-" + "ab" * 30_000),
+    ],
+)
+def test_long_words_are_judged(here: Judging, rule: str, argument: str) -> None:
+    program = rule.removesuffix(":*")
+    decision = _says(here, f"{program} '{argument}'", here.guard(f"Bash({rule})"))
+    assert decision.verdict in {"ask", "allow"}
+
+
 # The table
 
 

@@ -40,6 +40,7 @@ _NAME_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PATH_VALUE: Final = re.compile(r"[./~@\\]|.*[/\\]|.*\.(?:[cm]?[jt]sx?|py|rb|so|dll|dylib)$")
 _ASKS_VERSION: Final = frozenset({"--version", "--help", "-V", "-h", "-v", "-version", "-help"})
 _MOST_WORDS: Final = 2000
+_LONGEST_NAME: Final = 100
 
 
 class ToolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -491,9 +492,9 @@ class _Examination:
 
     def _matching(self, options: ToolOptions, text: str) -> str:
         found = _lookup(options)
-        if found.settings and (setting := _SETTING.match(text)) is not None:
-            plain = _PLAIN_VALUE.fullmatch(text[setting.end() :]) is not None
-            harmless = setting[1] in found.settings and setting[2] == "=" and plain
+        if found.settings and "=" in text:
+            name, _, value = text.partition("=")
+            harmless = name in found.settings and _PLAIN_VALUE.fullmatch(value) is not None
             return "" if harmless else "settings"
         for pattern, effect in found.patterns:
             if pattern.match(text):
@@ -541,7 +542,6 @@ class _Examination:
 
 
 _NO_OPTIONS: Final = ToolOptions()
-_SETTING: Final = re.compile(r"([^\s=!?:+]*)\s*(:{0,3}=|[?+!]=)", re.DOTALL)
 _PLAIN_VALUE: Final = re.compile(r"(?!-)[\w.,:/@%+-]*", re.ASCII)
 
 
@@ -553,6 +553,8 @@ def _by_name(text: str) -> tuple[str, str]:
     generic = option_table().generic
     name, given, value = text.partition("=")
     plain = name.lstrip("-")
+    if len(plain) > _LONGEST_NAME:
+        return _UNKNOWN, text
     if HOLE in name:
         return "variable", text
     if _NUMBER.fullmatch(plain) or plain in generic.ok.split():
