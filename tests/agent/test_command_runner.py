@@ -16,9 +16,7 @@ from steno.model.server.minds import tool
 from steno.model.server.script import Script
 from steno.model.wire import Block
 
-needs_confinement = pytest.mark.skipif(
-    not probe_confinement({}).usable, reason="this kernel cannot confine commands"
-)
+needs_confinement = pytest.mark.usefixtures("_mechanism")
 
 
 def _runs(*commands: str, **given: Any) -> Script:
@@ -31,7 +29,16 @@ def _runs(*commands: str, **given: Any) -> Script:
 
 def _whole(folder: Path, *commands: str, **options: Any) -> Whole:
     (folder / "home").mkdir(exist_ok=True)
-    return Whole(folder, _runs(*commands), **options)
+    env = {"STENO_CONFINEMENT": os.environ.get("STENO_CONFINEMENT", ""), **options.pop("env", {})}
+    return Whole(folder, _runs(*commands), env=env, **options)
+
+
+@pytest.fixture(params=["", "landlock", "namespaces"], ids=["all", "landlock", "namespaces"])
+def _mechanism(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a test with everything that confines here, and with each mechanism alone."""
+    monkeypatch.setenv("STENO_CONFINEMENT", request.param)
+    if not probe_confinement().usable:
+        pytest.skip(f"this kernel has no {request.param}")
 
 
 def _git(folder: Path, *words: str) -> None:

@@ -7,13 +7,16 @@ from typing import Final
 
 import msgspec
 
+from steno.guard.content_readers import files_below, is_process_path, path_pieces, shown_by
 from steno.guard.decision import Decision, Isolation, Mode
 from steno.guard.files import Files
 from steno.guard.fixed_commands import fixed_paths
 from steno.guard.moves import Folders, folders_of
 from steno.guard.paths import Place, holds_protected, is_inside, why_protected
+from steno.guard.patterns import TextPattern
 from steno.guard.readers import READ_ONLY
 from steno.guard.readonly import Reads, read_by, repository_of
+from steno.guard.rule_options import why_void
 from steno.guard.rules import Kind, Rule, Rules
 from steno.guard.shell import Reading, read_script
 from steno.guard.switches import RUNNERS
@@ -169,8 +172,8 @@ class Commands(msgspec.Struct, frozen=True):
     def _is_fixed(self, command: Command, where: Folders) -> bool:
         """Whether a command is a fixed one, and reads only what may be read."""
         if not command.words:
-            # `NAME=value` alone: only of words that are known.
-            return all(each.value.literal for each in command.assignments)
+            # A variable of the script's own; what runs in its value is judged by itself.
+            return True
         if command.transparent and command.inner:
             return all(self._is_fixed(inner, where) for inner in command.inner)
         if command.program == "cd":
@@ -228,6 +231,9 @@ class Commands(msgspec.Struct, frozen=True):
                 texts = tuple(_spellings(command))
                 if any(map(rule.command.covers, texts)):
                     return Decision(kind, f"the rule {rule.text} {_SAYS[kind]}", rule.text)
+                if perhaps is None and any(map(rule.command.covers, _guessed_spellings(command))):
+                    reason = f"the rule {rule.text} may be about it; options come before its words"
+                    perhaps = Decision("ask", reason, rule.text)
                 if perhaps is None and any(map(rule.command.may_cover, texts)):
                     reason = f"the rule {rule.text} may be about it; its words are not known yet"
                     perhaps = Decision("ask", reason, rule.text)
@@ -235,20 +241,43 @@ class Commands(msgspec.Struct, frozen=True):
 
     def _rule(self, command: Command) -> Rule | None:
         """Return the rule that allows a command, and what hides in it where it names that."""
-        if self.mode == "plan":
-            return None
+        return self._matched(command)[0]
+
+    def _matched(self, command: Command) -> tuple[Rule | None, str]:
+        """Return the rule that allows a command; without one, why a rule that fits is void."""
+        if self.mode == "plan" or not command.words:
+            return None, ""
         plain = all(harmless_before(each.name) for each in command.assignments)
-        text = command.text if plain else command.set_text
-        skipped = 0 if plain else len(command.assignments)
+        before = () if plain else command.assignments
+        skipped = len(before)
+        texts = [f"{each.name}={each.value.shown}" for each in before]
+        texts += [word.shown for word in command.words]
         found: Rule | None = None
+        void = ""
         for rule in self.rules.about("allow", "Bash"):
-            if rule.command is None or not command.words or not rule.command.covers(text):
+            covered = rule.command.unnamed(texts) if rule.command is not None else None
+            if rule.command is None or covered is None:
                 continue
-            if rule.command.named - skipped > command.reach:
-                return rule
-            if rule.command.named > 0 and not command.sealed:
+            named = rule.command.named - skipped
+            why = self._why_void(command, covered, skipped, rule.command)
+            if why:
+                void = void or why
+            elif named > command.reach:
+                return rule, ""
+            elif rule.command.named > 0 and not command.sealed:
                 found = rule
-        return found
+        return found, void if found is None else ""
+
+    def _why_void(
+        self, command: Command, covered: Mapping[int, int], skipped: int, pattern: TextPattern
+    ) -> str:
+        """Say why a rule does not allow the words that its `*` covers; empty when it does."""
+        if not pattern.is_open:
+            return ""
+        if any(place < skipped for place in covered):
+            return f"it sets {command.assignments[0].name}; the rule does not name it"
+        beyond = {place - skipped: fixed for place, fixed in covered.items()}
+        return why_void(command, beyond, pattern.named - skipped)
 
     def _why_not(self, command: Command, where: Folders) -> str:
         """Say why a command is not allowed; empty when it is."""
@@ -256,9 +285,15 @@ class Commands(msgspec.Struct, frozen=True):
         if not command.words:
             odd = next((each.name for each in command.assignments if not harmless(each.name)), "")
             return f"it sets {odd}, which changes what other commands do" if odd else ""
-        rule = self._rule(command)
+        rule, void = self._matched(command)
+        if rule is not None and rule.command is not None and rule.command.is_open:
+            shows = self._shows_denied(command, where)
+            if shows:
+                return shows
         if rule is not None and rule.command is not None and rule.command.named > command.reach:
             return ""
+        if void and not self._reads(command, where):
+            return void
         if command.sealed:
             return f"nobody can say what `{shown}` runs: {command.sealed}"
         plain = all(harmless_before(each.name) for each in command.assignments)
@@ -288,14 +323,53 @@ class Commands(msgspec.Struct, frozen=True):
                 continue
             for word in _path_words(command):
                 places = where.places(word)
-                if places is None:
+                if places is None or any(is_process_path(place.path) for place in places):
                     perhaps = Decision("ask", "a rule that forbids files may be about it")
                     continue
                 for place in places:
                     for rule in filter(None, (self.files.is_denied(place, each) for each in tools)):
                         if not rule.is_bare:
                             return Decision("deny", f"the rule {rule.text} forbids it", rule.text)
+            if perhaps is None:
+                perhaps = self._part_denied(command, where, tools)
         return perhaps
+
+    def _part_denied(self, command: Command, where: Folders, tools: list[str]) -> Decision | None:
+        """Ask where a part of a word names a file that a rule denies: `git show HEAD:.env`."""
+        for word in command.words[1:]:
+            for piece in path_pieces(word):
+                for place in where.places(piece) or ():
+                    rule = next(filter(None, (self.files.is_denied(place, t) for t in tools)), None)
+                    if rule is not None and not rule.is_bare:
+                        return Decision(
+                            "ask", f"`{word.text}` may name a file that {rule.text} denies"
+                        )
+        return None
+
+    def _shows_denied(self, command: Command, where: Folders) -> str:
+        """Say which denied file a command may show without being given its name."""
+        denied = [rule for rule in self.rules.about("deny", "Read") if not rule.is_bare]
+        if not denied:
+            return ""
+        for each in (command, *command.inner):
+            shown = shown_by(each)
+            name = " ".join(word.text for word in each.words[:2])
+            if shown.everything:
+                return f"`{name}` may show a file that {denied[0].text} denies"
+            for folder in shown.folders:
+                places = where.places(folder)
+                if places is None or any(map(self._holds_denied, places)):
+                    return f"`{name}` reads a folder with a file that {denied[0].text} denies"
+        return ""
+
+    def _holds_denied(self, place: Place) -> bool:
+        """Whether a folder has a file in it that must not be read, or too many files to look."""
+        if not os.path.isdir(place.real):
+            return False
+        return any(
+            below is None or self.files.is_denied(below, "Read") is not None
+            for below in files_below(place.real)
+        )
 
     def _guarded(self, reading: Reading, where: Folders) -> Decision | None:
         """Return what the files that commands are given have to say."""
@@ -427,10 +501,28 @@ def _spellings(command: Command) -> Iterator[str]:
     named = msgspec.structs.replace(
         command, words=(literal(base_name(command.program)), *command.words[1:])
     )
-    for each in (command, named):
+    spelled = (command, named, _without_options(command), _without_options(named))
+    for each in spelled:
         for text in (each.text, each.set_text):
             yield text
             yield text.replace(GAP, " ")
+
+
+def _without_options(command: Command) -> Command:
+    """Leave out the options between a program and its first operand: `git -P push` is a push."""
+    at = 1
+    while at < len(command.words) and command.words[at].text.startswith("-"):
+        at += 1
+    return msgspec.structs.replace(command, words=(command.words[0], *command.words[at:]))
+
+
+def _guessed_spellings(command: Command) -> Iterator[str]:
+    """Yield a command without options that may take a value: `git -C x push` may be a push."""
+    at = 1
+    while at < len(command.words) and command.words[at].text.startswith("-"):
+        at += 1 if "=" in command.words[at].text else 2
+    if 1 < at < len(command.words):
+        yield " ".join([base_name(command.program), *(word.shown for word in command.words[at:])])
 
 
 def _path_words(command: Command) -> Iterator[Word]:

@@ -160,13 +160,16 @@ def _find(command: Command) -> Hidden:
     writes: list[Redirection] = []
     reach = -1
     at = 1
+    start = _find_start(words) + HOLE
     while at < len(words):
         word = words[at]
         if word.splits or word.text.startswith(HOLE):
             return seal_all(command)
         if word.text in _FIND_RUNS:
+            # In the folder of the file, its path begins with `./`.
+            begin = f"./{HOLE}" if word.text.endswith("dir") else start
             end = _find_end(words, at + 1)
-            ran = tuple(Word(each.text.replace("{}", HOLE)) for each in words[at + 1 : end])
+            ran = tuple(Word(each.text.replace("{}", begin)) for each in words[at + 1 : end])
             if not ran:
                 return seal_all(command)
             inner.append(run(ran))
@@ -179,6 +182,20 @@ def _find(command: Command) -> Hidden:
             at += 1
         at += 1
     return Hidden(inner=tuple(inner), redirections=tuple(writes), reach=min(reach, len(words) - 1))
+
+
+def _find_start(words: tuple[Word, ...]) -> str:
+    """Return how the paths that find comes upon begin: as its only folder is written."""
+    folders: list[str] = []
+    for word in words[1:]:
+        if word.text in {"-H", "-L", "-P"}:
+            continue
+        if word.text.startswith(("-", "(", "!")):
+            break
+        folders.append(word.text)
+    if len(folders) > 1 or any(HOLE in each for each in folders):
+        return ""
+    return folders[0] if folders else "."
 
 
 def _find_end(words: tuple[Word, ...], at: int) -> int:

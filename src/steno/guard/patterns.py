@@ -1,6 +1,7 @@
 """Patterns of rules: texts with `*` for commands, gitignore patterns for paths."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -24,9 +25,57 @@ class TextPattern(msgspec.Struct, frozen=True):
     named: int
     """How many words it gives in full before its first `*`; all of them counts as very many."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it leaves words open: it has a `*`."""
+        return "*" in self.text
+
     def covers(self, command: str) -> bool:
         """Whether a command fits, whatever its holes stand for."""
-        return _regex(self.text).fullmatch(command) is not None
+        return self._star_spans(command) is not None
+
+    def unnamed(self, words: Sequence[str]) -> dict[int, int] | None:
+        """Return the words that `*` covers at least in part; None when the command does not fit.
+
+        The value is how many characters of the word the rule names before the first `*` in it.
+        """
+        stars = self._star_spans(" ".join(words))
+        if stars is None:
+            return None
+        covered: dict[int, int] = {}
+        begin = star = 0
+        for place, word in enumerate(words):
+            end = begin + len(word)
+            while star < len(stars) and stars[star][1] <= begin:
+                star += 1
+            if star < len(stars) and stars[star][0] < end:
+                covered[place] = max(0, stars[star][0] - begin)
+            begin = end + 1
+        return covered
+
+    def _star_spans(self, command: str) -> list[tuple[int, int]] | None:
+        """Return the parts of a command's text that each `*` stands for, as early as possible."""
+        first, *middle = self.text.split("*")
+        if not middle:
+            return [] if command == first else None
+        last = middle.pop()
+        # `ls *` covers a bare `ls` too, and never `lsof`.
+        if not middle and not last and first.endswith(" ") and command == first[:-1]:
+            return []
+        if not command.startswith(first):
+            return None
+        found: list[tuple[int, int]] = []
+        at = len(first)
+        for fixed in middle:
+            place = command.find(fixed, at)
+            if place < 0:
+                return None
+            found.append((at, place))
+            at = place + len(fixed)
+        end = len(command) - len(last)
+        if end < at or not command.endswith(last):
+            return None
+        return [each for each in (*found, (at, end)) if each[0] < each[1]]
 
     def may_cover(self, command: str) -> bool:
         """Whether something that a command may turn out to be fits."""
@@ -62,14 +111,6 @@ def _with_gaps(text: str) -> str:
     except ValueError:
         return text
     return " ".join(re.sub(r"[ \t\n]", GAP, word) or "''" for word in words)
-
-
-@lru_cache(maxsize=1024)
-def _regex(pattern: str) -> re.Pattern[str]:
-    # `ls *` covers a bare `ls` too, and never `lsof`.
-    bare = pattern.endswith(" *") and pattern.count("*") == 1
-    body = ".*".join(map(re.escape, (pattern[:-2] if bare else pattern).split("*")))
-    return re.compile(body + (r"(?: .*)?" if bare else ""), re.DOTALL)
 
 
 def _meet(one: str, other: str) -> bool:

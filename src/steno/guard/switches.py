@@ -58,7 +58,7 @@ RUNNERS: Final[Mapping[str, Switches]] = {
     "pypy": _PYTHON,
     "node": Switches(
         short="eprC",
-        long="--eval --print --require --import --loader --experimental-loader --env-file --test"
+        long="--eval --print --require --import --loader --experimental-loader --env-file"
         " --run --inspect --inspect-brk --openssl-config",
         code=r"-|inspect",
     ),
@@ -145,7 +145,9 @@ RUNNERS: Final[Mapping[str, Switches]] = {
     "gcc": Switches(long="-wrapper -fplugin -specs", code=r"@.*|-B.*"),
     "mysql": Switches(short="e", long="--execute --pager --init-command", code=r"\\!.*"),
     "psql": Switches(short="cf", long="--command --file"),
-    "sqlite3": Switches(long="-cmd -init", code=r"(?s).*(?:^|\n)\s*\..*|.*load_extension.*"),
+    "sqlite3": Switches(
+        long="-cmd -init", code=r"(?s)(?:.*\n)?[ \t\r\f\v]*\..*|.*load_extension.*"
+    ),
     "sed": Switches(short="fs", long="--file"),
     "gsed": Switches(short="fs", long="--file"),
     "dd": Switches(writes="of"),
@@ -163,6 +165,29 @@ RUNNERS: Final[Mapping[str, Switches]] = {
     "capsh": Switches(code=r".*"),
     "openvpn": Switches(code=r".*"),
     "ansible": Switches(code=r".*"),
+}
+# How many operands after a subcommand say what it runs: `uv run pytest`, `docker exec web ls`.
+_NAMED_AFTER: Final[Mapping[tuple[str, str], int]] = {
+    ("uv", "run"): 1,
+    ("poetry", "run"): 1,
+    ("pipx", "run"): 1,
+    ("npm", "exec"): 1,
+    ("npm", "x"): 1,
+    ("pnpm", "exec"): 1,
+    ("yarn", "exec"): 1,
+    ("bun", "x"): 1,
+    ("deno", "run"): 1,
+    ("deno", "task"): 1,
+    ("go", "run"): 1,
+    ("docker", "build"): 0,
+    ("docker", "compose"): 0,
+    ("docker", "exec"): 2,
+    ("docker", "run"): 2,
+    ("podman", "build"): 0,
+    ("podman", "compose"): 0,
+    ("podman", "exec"): 2,
+    ("podman", "run"): 2,
+    ("kubectl", "exec"): 2,
 }
 _GIT_SHORT: Final = {
     "": "c",
@@ -237,12 +262,24 @@ class _Look:
             self.verb = self.verb or text
             self.operands += 1
             if self.operands == 1 and text in switches.first.split():
-                return self.seal(len(self.words) - 1, f"{text!r} runs what it is given")
+                return self.seal(self.reach_of(at, text), f"{text!r} runs what it is given")
             name, given, value = text.partition("=")
             if given and name in switches.writes.split():
                 self.writes.append(Word(value))
             return at + 1
         return self.option(at, text)
+
+    def reach_of(self, at: int, verb: str) -> int:
+        """Return the last word that a rule must name to say what a subcommand runs."""
+        more = _NAMED_AFTER.get((self.words[0].text.rsplit("/", 1)[-1], verb))
+        if more is None:
+            return len(self.words) - 1
+        operands = [
+            place
+            for place, word in enumerate(self.words)
+            if place > at and not word.text.startswith("-")
+        ]
+        return [at, *operands][more] if more <= len(operands) else len(self.words) - 1
 
     def git_option(self, text: str) -> bool:
         """Whether a short option of git runs something: that hangs on the word before it."""
@@ -264,7 +301,9 @@ class _Look:
                 return self.seal(at, f"{name!r} runs something")
             self.at = at if given else at + 1
             if program.text:
-                self.runs.append((program, Word(HOLE)))
+                # The preprocessor is given a path, and the other nothing.
+                given_path = () if name.startswith("--hostname") else (Word(HOLE),)
+                self.runs.append((program, *given_path))
             return self.at + 1
         for each in switches.writes.split():
             if (_is_short_for(name, each) or name == each) and (given or at + 1 < len(self.words)):

@@ -171,6 +171,7 @@ def _joined(node: "Node", found: "list[Node]") -> Word:
         "".join(part.text for part in parts),
         splits=any(part.splits for part in parts),
         tilde=parts[0].tilde and (len(parts) == 1 or parts[0].text.startswith("~/")),
+        glob=all(part.glob for part in parts if part.splits),
     )
 
 
@@ -197,7 +198,7 @@ def _bare(text: str) -> Word:
     if text.startswith("~") and not tilde:
         raise Trouble("it has a ~ that may stand for a folder")
     if re.search(r"(?<!\\)(?:\\\\)*[*?\[]", text):
-        return Word(_SPECIAL.sub(_opened, text), splits=True, tilde=tilde)
+        return Word(_SPECIAL.sub(_opened, text), splits=True, tilde=tilde, glob=True)
     return Word(re.sub(r"\\(.)", r"\1", text), tilde=tilde)
 
 

@@ -62,6 +62,8 @@ class Word(msgspec.Struct, frozen=True):
     """Whether the shell may make none or several words of it."""
     tilde: bool = False
     """Whether it begins with an unquoted `~` or `~/`."""
+    glob: bool = False
+    """Whether it splits only because it is a file name pattern: each result has its fixed start."""
 
     @property
     def literal(self) -> bool:
