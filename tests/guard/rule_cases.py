@@ -611,6 +611,7 @@ ASKED: Final[Mapping[str, tuple[str, ...]]] = {
     "mongosh:*": ("mongosh --eval x", "mongosh x evil.js", "mongosh"),
     "curl:*": (
         "curl --libcurl x http://a",
+        "curl -H -- -n http://a",
         "curl --libc x http://a",
         "curl --trace x http://a",
         "curl --trace-ascii x http://a",
@@ -676,6 +677,7 @@ ASKED: Final[Mapping[str, tuple[str, ...]]] = {
     "pytest:*": (
         "pytest -p evil",
         "pytest -pevil",
+        "pytest tests/$x",
         "pytest -qp evil",
         "pytest -c evil.ini",
         "pytest -o python_files=x",
@@ -714,7 +716,13 @@ ASKED: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "uv run pytest:*": ("uv run pytest -p evil", "uv run pytest -c x"),
     "uv run:*": ("uv run evil", "uv run --with evil pytest", "uv run --directory / pytest"),
-    "uv:*": ("uv tool install evil", "uv --directory x sync", "uv run evil", "uv pip install -r x"),
+    "uv:*": (
+        "uv tool install evil",
+        "uv sync --frobnicate -- --directory x",
+        "uv --directory x sync",
+        "uv run evil",
+        "uv pip install -r x",
+    ),
     "poetry:*": ("poetry run evil", "poetry -C x install", "poetry config a b"),
     "pip install:*": (
         "pip install -r evil.txt",
@@ -1108,6 +1116,9 @@ ASKED: Final[Mapping[str, tuple[str, ...]]] = {
     "time:*": ("time -o x evil",),
     "mytool:*": (
         "mytool --exec evil",
+        "mytool --modules x",
+        "mytool --keys=x",
+        "mytool a$x",
         "mytool --command=evil",
         "mytool --config evil",
         "mytool --conf=x",

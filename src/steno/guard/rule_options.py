@@ -158,7 +158,7 @@ class _Examination:
         if text.startswith(HOLE):
             return ("", text) if option or self.ended else self._unknown_word(text)
         if text == "--" and not self.in_script:
-            self._end_options(at)
+            self._end_options(at, option)
             return "", text
         old = at == 1 and self.tool.bundled_first and text[:1].isalpha()
         if old:
@@ -183,10 +183,10 @@ class _Examination:
         fixed = self.covered.get(at)
         return fixed is None or "=" in text[:fixed]
 
-    def _end_options(self, at: int) -> None:
-        # `--` may be the value of an option that is not known to take none.
+    def _end_options(self, at: int, option: str) -> None:
+        # `--` may be the value of the option before it.
         before = self.words[at - 1].text
-        if before.startswith("-") and self._effect_of(before) is None:
+        if option or (before.startswith("-") and self._effect_of(before) is None):
             return
         rest = next((each.rest for each in self.chain if each.rest != "operands"), "operands")
         if rest == "generic":
