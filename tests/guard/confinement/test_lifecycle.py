@@ -367,3 +367,16 @@ def test_off_means_none(monkeypatch: pytest.MonkeyPatch, policy: Confinement) ->
     monkeypatch.setenv("STENO_CONFINEMENT", "off")
     with pytest.raises(ConfinementError, match="STENO_CONFINEMENT"):
         asyncio.run(_run(Launcher(), policy, "true"))
+
+
+def test_what_the_kernel_offers_is_usable() -> None:
+    """Without this, an engine that is broken would only skip the other tests."""
+    from steno.guard.confinement import landlock_rules
+
+    if landlock_rules.version():
+        assert probe_confinement({"STENO_CONFINEMENT": "landlock"}).usable
+    trial = ["unshare", "--user", "--map-current-user", "--mount", "--pid", "--fork", "mount"]
+    trial += ["-t", "tmpfs", "tmpfs", "/mnt"]
+    if subprocess.run(trial, capture_output=True, check=False).returncode == 0:
+        assert probe_confinement({"STENO_CONFINEMENT": "namespaces"}).usable
+        assert "mount" in probe_confinement({}).layers

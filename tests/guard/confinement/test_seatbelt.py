@@ -129,7 +129,7 @@ def test_rules_say_what_the_policy_says() -> None:
         ("file-read-data", "/p/x/file", "allow"),
         ("file-read-data", "/p/x/.env", "deny"),
         ("file-read-data", "/p/xy", "deny"),
-        ("file-read-data", "/Users/me/.ssh/id", "deny"),
+        ("file-read-data", "/private/var/root/.ssh/id", "deny"),
         ("file-read-data", "/usr/lib/libSystem.dylib", "allow"),
         ("file-write-create", "/p/x/new", "deny"),
         ("file-write-create", "/w/x/new", "allow"),

@@ -206,7 +206,9 @@ class Launcher:
             self._starting = (loop, asyncio.Lock())
         async with self._starting[1]:
             helper = self._helper
-            if helper and (helper.dead or helper.loop is not loop):
+            # A supervisor may still hold the socket open, so the process itself is asked, too.
+            gone = helper and (helper.dead or helper.process.poll() is not None)
+            if helper and (gone or helper.loop is not loop):
                 self._helper = None
                 await self._retire(helper)
             elif helper and helper.mounts and _mounts_differ(helper.mounts, policy):
