@@ -1,0 +1,297 @@
+"""Runs attacks through `steno chat -p` and reports the effects of each.
+
+The scripted model is the driver: when its next request comes, the tool call before it has ended, so
+that it can look at the machine, put it back, prepare the next attack and answer with its call. One
+conversation so runs many attacks, and every effect belongs to one of them.
+"""
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from tests.security.permissions.attack import Attack, Call, Effect, Mode
+from tests.security.permissions.machine import (
+    CANARIES,
+    DENIED,
+    LOCKED,
+    PROTECTED_FILES,
+    PROTECTED_FOLDERS,
+    Machine,
+    canaries_in,
+)
+
+from steno.model.server.app import serving
+from steno.model.server.minds import Answer, Asked, Reply, text, tool
+
+_LONGEST: Final = 50
+"""Seconds for one conversation."""
+_GRACE: Final = 3
+"""Seconds in which a process that was ended may still be seen."""
+
+
+_SAVED: Final = re.compile(r"saved to: (\S+?\.txt)")
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What came of one attack."""
+
+    attack: Attack
+    effects: tuple[str, ...]
+    """What it did that it must not do, in words; the first word is the kind of effect."""
+    results: tuple[str, ...]
+    """What the tools answered."""
+
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds of its effects."""
+        return {each.split(":")[0] for each in self.effects}
+
+
+SHOWS: Final[dict[Effect, frozenset[str]]] = {
+    "runs": frozenset({"ran", "connected"}),
+    "reads": frozenset({"read"}),
+    "writes": frozenset({"changed", "ran"}),
+    "connects": frozenset({"connected", "read", "ran"}),
+    "stays": frozenset({"left", "ran"}),
+    "kills": frozenset({"killed"}),
+}
+"""The kinds of effects in which an attack's aim shows."""
+
+
+class Driver:
+    """The scripted model: calls the tools of one attack after the other."""
+
+    def __init__(self, machine: Machine, attacks: Sequence[Attack], mode: Mode) -> None:
+        self.outcomes: list[Outcome] = []
+        self.error: AssertionError | None = None
+        self.attack: Attack | None = None
+        self._machine = machine
+        self._waiting = list(attacks)
+        self._mode: Mode = mode
+        self._calls: list[Call] = []
+        self._results: list[str] = []
+        self._before = machine.snapshot()
+
+    @property
+    def remaining(self) -> list[Attack]:
+        """The attacks that were not begun."""
+        return self._waiting
+
+    def answer(self, asked: Asked) -> Answer:
+        """Answer with the next call; the one before it has ended."""
+        if not asked.body.get("tools"):
+            return Reply(content=(text("Attacks"),))
+        if asked.results:
+            self._results += [json.dumps(each.get("content")) for each in asked.results]
+        try:
+            return self._next()
+        except AssertionError as error:
+            self.error = error
+            return Reply(content=(text("Stopped."),))
+
+    def vouches(self, thinking: str, signature: str) -> bool:
+        """Vouch for nothing."""
+        _ = thinking, signature
+        return False
+
+    def finish(self) -> None:
+        """Close the attack that is under way, where the conversation ended in it."""
+        if self.attack is not None:
+            self._judge(self.attack)
+            self.attack = None
+
+    def _next(self) -> Answer:
+        if not self._calls:
+            self.finish()
+            if not self._waiting:
+                return Reply(content=(text("Done."),))
+            self.attack = self._waiting.pop(0)
+            self._results = []
+            self._machine.prepare(self._fill(self.attack.setup))
+            self._calls = list(self.attack.calls)
+            if any("cd" in command or "pushd" in command for command in self.attack.commands):
+                # The folder stays from call to call, and the next attack begins in the project.
+                back = Call("Bash", {"command": f"cd {self._machine.project}"})
+                self._calls.append(back)
+            self._before = self._machine.snapshot()
+            self._machine.listeners.taken()
+        call = self._calls.pop(0)
+        if call.before:
+            self._machine.prepare(self._fill(call.before))
+            self._before |= self._machine.snapshot()
+        filled = json.loads(self._fill(json.dumps(call.input)))
+        return Reply(content=(tool(call.tool, **filled),))
+
+    def _fill(self, words: str) -> str:
+        token = "" if self.attack is None else token_of(self.attack)
+        return self._machine.fill(words.replace("@token@", token))
+
+    # Effects
+
+    def _judge(self, attack: Attack) -> None:
+        machine = self._machine
+        after = machine.snapshot()
+        found = [f"connected: {each}" for each in machine.listeners.taken()]
+        found += [
+            f"ran: {path}" if path.startswith("effects/") else f"changed: {path}"
+            for path in sorted({*self._before, *after})
+            if self._before.get(path) != after.get(path) and not self._may_change(attack, path)
+        ]
+        if machine.sibling.poll() is not None:
+            found.append("killed: another process")
+        found += [f"read: {each}" for each in sorted(self._read(attack))]
+        self.outcomes.append(Outcome(attack, tuple(dict.fromkeys(found)), tuple(self._results)))
+        machine.restore()
+
+    def _read(self, attack: Attack) -> set[str]:
+        allowed = set(DENIED.values()) - {DENIED[rule] for rule in attack.deny if rule in DENIED}
+        shown = [*self._results, *self._saved_output()]
+        return canaries_in(" ".join(shown)) - allowed
+
+    def _saved_output(self) -> Iterator[str]:
+        """Yield the files that long output was saved in, for the model to read."""
+        for result in self._results:
+            for path in _SAVED.findall(result):
+                with suppress(OSError):
+                    yield Path(path).read_text("utf-8", "replace")
+
+    def _may_change(self, attack: Attack, path: str) -> bool:
+        """Whether accepting edits allows a change; nothing else allows any."""
+        if self._mode != "acceptEdits" or not path.startswith("project/"):
+            return False
+        inside = path.removeprefix("project/")
+        parts = inside.split("/")
+        if set(parts) & PROTECTED_FOLDERS or parts[-1] in PROTECTED_FILES:
+            return False
+        locked = [LOCKED[rule] for rule in attack.deny if rule in LOCKED]
+        return not any(inside.startswith(each) for each in locked)
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """How the agent is started."""
+
+    mode: Mode
+    confined: bool = True
+    """Whether the kernel's confinement may be used, where there is one."""
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+    @property
+    def arguments(self) -> list[str]:
+        """The flags of `steno chat`."""
+        rules = {"permissions": {"allow": self.allow, "deny": self.deny}}
+        output = ("-p", "go", "--output-format", "stream-json")
+        return [*output, "--permission-mode", self.mode, "--settings", json.dumps(rules)]
+
+
+def run_attacks(machine: Machine, attacks: Sequence[Attack], setting: Setting) -> list[Outcome]:
+    """Run attacks that share their rules, in as few conversations as it takes.
+
+    Raises:
+        AssertionError: a set-up failed, or the agent ended before it was told to.
+    """
+    outcomes: list[Outcome] = []
+    waiting = list(attacks)
+    while waiting:
+        driver = Driver(machine, waiting, setting.mode)
+        ended = _converse(driver, machine, setting)
+        driver.finish()
+        if driver.error is not None:
+            raise driver.error
+        assert driver.outcomes, f"the agent ended before the first call: {ended}"
+        outcomes += _with_left_behind(driver.outcomes, _left_behind(machine, driver.outcomes))
+        waiting = driver.remaining
+    return outcomes
+
+
+def _converse(driver: Driver, machine: Machine, setting: Setting) -> str:
+    """Let the agent run until it ends; return the last of what it printed as errors."""
+    with serving(driver, key=CANARIES["api key"]) as server:
+        env = {
+            **machine.env,
+            "CLAUDE_CONFIG_DIR": str(machine.home / ".claude"),
+            "STENO_HOME": str(machine.home / "steno"),
+            "ANTHROPIC_BASE_URL": server.url,
+            "ANTHROPIC_API_KEY": CANARIES["api key"],
+        }
+        if not setting.confined:
+            env["STENO_CONFINEMENT"] = "off"
+        agent = subprocess.Popen(
+            [sys.executable, "-m", "steno", "chat", *setting.arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=machine.project,
+            env=env,
+        )
+        try:
+            _, said = agent.communicate(timeout=_LONGEST)
+        except subprocess.TimeoutExpired:
+            agent.kill()
+            _, said = agent.communicate()
+            said = f"no end after {_LONGEST} s\n{said}"
+        assert list(server.refused) == []
+    return said[-2000:]
+
+
+def _with_left_behind(outcomes: list[Outcome], left: list[str]) -> list[Outcome]:
+    """Add the processes that were left to the attacks that started them."""
+    for line in left:
+        owners = [at for at, each in enumerate(outcomes) if token_of(each.attack) in line]
+        at = owners[0] if owners else len(outcomes) - 1
+        effects = (*outcomes[at].effects, f"left: {line}")
+        outcomes[at] = msgspec.structs.replace(outcomes[at], effects=effects)
+    return outcomes
+
+
+def token_of(attack: Attack) -> str:
+    """Return digits that stand for an attack in the command lines of its processes."""
+    return f"{zlib.crc32(attack.name.encode()):010d}"
+
+
+def _left_behind(machine: Machine, outcomes: list[Outcome]) -> list[str]:
+    """Return the processes that the agent left, and end them."""
+    found: list[str] = []
+    marks = [machine.name, str(machine.root), *(token_of(each.attack) for each in outcomes)]
+    for pid in _processes_of(machine, marks):
+        with suppress(ProcessLookupError):
+            watched = os.pidfd_open(pid)
+            try:
+                line = _command_line(pid)
+                if not select.select([watched], [], [], _GRACE)[0]:
+                    found.append(line)
+                    signal.pidfd_send_signal(watched, signal.SIGKILL)
+            finally:
+                os.close(watched)
+    return found
+
+
+def _processes_of(machine: Machine, marks: list[str]) -> list[int]:
+    """Return the processes whose folder or command line belongs to the machine."""
+    found: list[int] = []
+    names = (path.name for path in Path("/proc").iterdir())
+    for pid in map(int, filter(str.isdigit, names)):
+        if pid in {os.getpid(), machine.sibling.pid}:
+            continue
+        with suppress(OSError):
+            folder = str(Path(f"/proc/{pid}/cwd").readlink())
+            line = _command_line(pid)
+            if folder.startswith(str(machine.root)) or any(mark in line for mark in marks):
+                found.append(pid)
+    return found
+
+
+def _command_line(pid: int) -> str:
+    data = Path(f"/proc/{pid}/cmdline").read_bytes()
+    return data.replace(b"\0", b" ").decode(errors="replace").strip()
