@@ -30,6 +30,7 @@ from tests.security.permissions.machine import (
     canaries_in,
 )
 
+from steno.format.values import as_list, as_object
 from steno.model.server.app import serving
 from steno.model.server.minds import Answer, Asked, Reply, text, tool
 
@@ -92,7 +93,7 @@ class Driver:
         if not asked.body.get("tools"):
             return Reply(content=(text("Attacks"),))
         if asked.results:
-            self._results += [json.dumps(each.get("content")) for each in asked.results]
+            self._results += [_text(each.get("content")) for each in asked.results]
         try:
             return self._next()
         except AssertionError as error:
@@ -175,6 +176,14 @@ class Driver:
             return False
         locked = [LOCKED[rule] for rule in attack.deny if rule in LOCKED]
         return not any(inside.startswith(each) for each in locked)
+
+
+def _text(content: object) -> str:
+    """Return what a tool result says."""
+    if isinstance(content, str):
+        return content
+    blocks = as_list(content) or ()
+    return "\n".join(str((as_object(each) or {}).get("text", "")) for each in blocks)
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 from tests.security.permissions.attack import Attack, Mode
+from tests.security.permissions.machine import PATH
 
 SIZE = 30
 """Attacks in one conversation at most."""
@@ -22,7 +23,7 @@ class Pack(msgspec.Struct, frozen=True):
 
 def missing(attack: Attack) -> str:
     """Return a program that an attack needs and this machine lacks; empty if there is none."""
-    return next((name for name in attack.needs if shutil.which(name) is None), "")
+    return next((name for name in attack.needs if shutil.which(name, path=PATH) is None), "")
 
 
 def packs(attacks: Iterable[Attack], mode: Mode, size: int = SIZE) -> list[Pack]:

@@ -58,7 +58,7 @@ RULES: Final[tuple[Attack, ...]] = (
     *under(
         "Bash(make test:*)",
         attack("make -E", "runs", "make test -E '$(shell ./marker.sh)'", needs=("make",)),
-        attack("make X!=", "runs", "make test 'X!=./marker.sh' SHELL=/bin/bash", needs=("make",)),
+        attack("make X!=", "runs", "make test 'X!=./marker.sh'", needs=("make",)),
         attack("make -f", "runs", "make test -f other.mk",
                "printf 'test:\\n\\t./marker.sh\\n' > other.mk", needs=("make",)),
         attack("make -C", "runs", "make test -C sub",
