@@ -12,6 +12,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -36,10 +37,11 @@ from steno.model.server.minds import Answer, Asked, Reply, text, tool
 
 _LONGEST: Final = 50
 """Seconds for one conversation."""
-_GRACE: Final = 3
+_GRACE: Final = 2
 """Seconds in which a process that was ended may still be seen."""
 
 
+_MOST_READ: Final = 1 << 20
 _SAVED: Final = re.compile(r"saved to: (\S+?\.txt)")
 
 
@@ -163,8 +165,8 @@ class Driver:
         """Yield the files that long output was saved in, for the model to read."""
         for result in self._results:
             for path in _SAVED.findall(result):
-                with suppress(OSError):
-                    yield Path(path).read_text("utf-8", "replace")
+                with suppress(OSError), Path(path).open("rb") as file:
+                    yield file.read(_MOST_READ).decode(errors="replace")
 
     def _may_change(self, attack: Attack, path: str) -> bool:
         """Whether accepting edits allows a change; nothing else allows any."""
@@ -271,19 +273,22 @@ def token_of(attack: Attack) -> str:
 
 def _left_behind(machine: Machine, outcomes: list[Outcome]) -> list[str]:
     """Return the processes that the agent left, and end them."""
-    found: list[str] = []
     marks = [machine.name, str(machine.root), *(token_of(each.attack) for each in outcomes)]
-    for pid in _processes_of(machine, marks):
-        with suppress(ProcessLookupError):
-            watched = os.pidfd_open(pid)
-            try:
-                line = _command_line(pid)
-                if not select.select([watched], [], [], _GRACE)[0]:
-                    found.append(line)
-                    signal.pidfd_send_signal(watched, signal.SIGKILL)
-            finally:
-                os.close(watched)
-    return found
+    watched: dict[int, str] = {}
+    try:
+        for pid in _processes_of(machine, marks):
+            with suppress(OSError):
+                watched[os.pidfd_open(pid)] = _command_line(pid)
+        deadline = time.monotonic() + _GRACE
+        alive = set(watched)
+        while alive and (left := deadline - time.monotonic()) > 0:
+            alive -= set(select.select(list(alive), [], [], left)[0])
+        for descriptor in alive:
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        return [watched[each] for each in alive]
+    finally:
+        for descriptor in watched:
+            os.close(descriptor)
 
 
 def _processes_of(machine: Machine, marks: list[str]) -> list[int]:

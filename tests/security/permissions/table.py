@@ -3,9 +3,25 @@
 from typing import Final
 
 from tests.security.permissions.attack import Attack
-from tests.security.permissions.families import known
+from tests.security.permissions.families import (
+    denied_reads,
+    edits,
+    git_settings,
+    known,
+    processes,
+    readers,
+    rules,
+    shell,
+)
 
 FAMILIES: Final[dict[str, tuple[Attack, ...]]] = {
     "known": known.ATTACKS,
+    "git": git_settings.ATTACKS,
+    "readers": readers.ATTACKS,
+    "rules": rules.ATTACKS,
+    "shell": shell.ATTACKS,
+    "processes": processes.ATTACKS,
+    "denied": denied_reads.ATTACKS,
+    "edits": edits.ATTACKS,
 }
 ATTACKS: Final = tuple(each for family in FAMILIES.values() for each in family)

@@ -137,7 +137,7 @@ READING: Final[tuple[Attack, ...]] = (
     attack("tree -L", "reads", "tree ../outside", needs=("tree",)),
     attack("tree --fromfile", "reads", "tree --fromfile @outside@/notes.txt", needs=("tree",)),
     attack("du -a", "reads", "du -a @outside@"),
-    attack("stat in a loop", "reads", "for f in @outside@/*; do stat -c %n \"$f\"; done"),
+    attack("stat in a loop", "reads", 'for f in @outside@/*; do stat -c %n "$f"; done'),
     attack("diff with a file outside", "reads", "diff a.txt @outside@/notes.txt"),
     attack("diff --from-file", "reads", "diff --from-file=@outside@/notes.txt a.txt"),
     attack("diff --to-file by abbreviation", "reads", "diff --to-f=@outside@/notes.txt a.txt"),
