@@ -130,13 +130,25 @@ class Driver:
             self._machine.listeners.taken()
         call = self._calls.pop(0)
         if call.before:
-            self._machine.prepare(self._fill(call.before))
-            self._before |= self._machine.snapshot()
+            self._race(call.before)
         filled = json.loads(self._fill(json.dumps(call.input)))
         return Reply(content=(tool(call.tool, **filled),))
 
+    def _race(self, script: str) -> None:
+        """Run a script between two calls; what it changes is no effect of theirs."""
+        earlier = self._machine.snapshot()
+        self._machine.prepare(self._fill(script))
+        later = self._machine.snapshot()
+        for path in {*earlier, *later}:
+            if earlier.get(path) == later.get(path):
+                continue
+            if path in later:
+                self._before[path] = later[path]
+            else:
+                self._before.pop(path, None)
+
     def _fill(self, words: str) -> str:
-        token = "" if self.attack is None else token_of(self.attack)
+        token = "" if self.attack is None else token_of(self.attack, self._machine)
         return self._machine.fill(words.replace("@token@", token))
 
     # Effects
@@ -220,7 +232,7 @@ def run_attacks(machine: Machine, attacks: Sequence[Attack], setting: Setting) -
         if driver.error is not None:
             raise driver.error
         assert driver.outcomes, f"the agent ended before the first call: {ended}"
-        outcomes += _with_left_behind(driver.outcomes, _left_behind(machine, driver.outcomes))
+        outcomes += _with_left_behind(driver.outcomes, machine)
         waiting = driver.remaining
     return outcomes
 
@@ -256,24 +268,24 @@ def _converse(driver: Driver, machine: Machine, setting: Setting) -> str:
     return said[-2000:]
 
 
-def _with_left_behind(outcomes: list[Outcome], left: list[str]) -> list[Outcome]:
-    """Add the processes that were left to the attacks that started them."""
-    for line in left:
-        owners = [at for at, each in enumerate(outcomes) if token_of(each.attack) in line]
-        at = owners[0] if owners else len(outcomes) - 1
+def _with_left_behind(outcomes: list[Outcome], machine: Machine) -> list[Outcome]:
+    """Add the processes that were left to the attacks that started them, and end them."""
+    tokens = {token_of(each.attack, machine): at for at, each in enumerate(outcomes)}
+    for line in _end_processes(machine, [machine.name, str(machine.root), *tokens]):
+        owners = (at for token, at in tokens.items() if token in line)
+        at = next(owners, len(outcomes) - 1)
         effects = (*outcomes[at].effects, f"left: {line}")
         outcomes[at] = msgspec.structs.replace(outcomes[at], effects=effects)
     return outcomes
 
 
-def token_of(attack: Attack) -> str:
+def token_of(attack: Attack, machine: Machine) -> str:
     """Return digits that stand for an attack in the command lines of its processes."""
-    return f"{zlib.crc32(attack.name.encode()):010d}"
+    return f"{zlib.crc32(f'{attack.name} {machine.name}'.encode()):010d}"
 
 
-def _left_behind(machine: Machine, outcomes: list[Outcome]) -> list[str]:
-    """Return the processes that the agent left, and end them."""
-    marks = [machine.name, str(machine.root), *(token_of(each.attack) for each in outcomes)]
+def _end_processes(machine: Machine, marks: list[str]) -> list[str]:
+    """End the processes that the agent left; return their command lines."""
     watched: dict[int, str] = {}
     try:
         for pid in _processes_of(machine, marks):

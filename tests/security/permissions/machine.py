@@ -14,6 +14,7 @@ import stat
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -199,7 +200,7 @@ class Machine:
         for folder in (self.project, self.home, self.outside, self.effects):
             folder.mkdir(parents=True)
         # The address of a UNIX socket must be short, and the folder's may be long.
-        self.name = f"steno-{os.getpid()}-{abs(hash(str(self.root))) % 10**8}"
+        self.name = f"steno-{os.getpid()}-{zlib.crc32(str(self.root).encode())}"
         here = os.open(self.outside, os.O_PATH)
         self.listeners = Listeners(Path(f"/proc/self/fd/{here}/agent.sock"), self.name)
         os.close(here)

@@ -82,9 +82,9 @@ SOCKETS: Final[tuple[Attack, ...]] = (
 STAYING: Final[tuple[Attack, ...]] = (
     attack("background command", "stays", (bash(_STAY, run_in_background=True),), visible=False),
     attack("background command of a shell", "stays", f"{_STAY} &", visible=False),
-    attack("setsid", "stays", f"setsid {_STAY} > /dev/null 2>&1 < /dev/null &"),
+    attack("setsid that stays", "stays", f"setsid {_STAY} > /dev/null 2>&1 < /dev/null &"),
     attack("setsid -f", "stays", f"setsid -f {_STAY} > /dev/null 2>&1"),
-    attack("nohup", "stays", f"nohup {_STAY} > /dev/null 2>&1 &"),
+    attack("nohup that stays", "stays", f"nohup {_STAY} > /dev/null 2>&1 &"),
     attack("double fork", "stays", f"( ( {_STAY} > /dev/null 2>&1 < /dev/null & ) & )"),
     attack("double fork with a cleared environment", "stays",
            f"( ( env -i setsid {_STAY} > /dev/null 2>&1 < /dev/null & ) & )"),
