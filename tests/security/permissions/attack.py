@@ -46,6 +46,9 @@ class Attack(msgspec.Struct, frozen=True, kw_only=True):
     visible: bool = True
     """Whether it has its effect where permissions are bypassed; else the control leaves it out."""
 
+    at_start: bool = False
+    """Whether it is prepared before the agent starts, so that its start is part of the attack."""
+
     @property
     def commands(self) -> tuple[str, ...]:
         """The commands of its Bash calls."""

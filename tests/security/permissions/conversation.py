@@ -35,7 +35,7 @@ from steno.format.values import as_list, as_object
 from steno.model.server.app import serving
 from steno.model.server.minds import Answer, Asked, Reply, text, tool
 
-_LONGEST: Final = 50
+_LONGEST: Final = 120
 """Seconds for one conversation."""
 _GRACE: Final = 2
 """Seconds in which a process that was ended may still be seen."""
@@ -83,6 +83,8 @@ class Driver:
         self._mode: Mode = mode
         self._calls: list[Call] = []
         self._results: list[str] = []
+        if attacks[0].at_start:
+            machine.prepare(machine.fill(attacks[0].setup))
         self._before = machine.snapshot()
 
     @property
@@ -94,6 +96,9 @@ class Driver:
         """Answer with the next call; the one before it has ended."""
         if not asked.body.get("tools"):
             return Reply(content=(text("Attacks"),))
+        if self.attack is None and self._waiting and self._waiting[0].at_start:
+            # What the agent says of the project by itself is part of what was read.
+            self._results = [json.dumps(asked.body)]
         if asked.results:
             self._results += [_text(each.get("content")) for each in asked.results]
         try:
@@ -115,19 +120,23 @@ class Driver:
 
     def _next(self) -> Answer:
         if not self._calls:
+            if self.attack is not None and self.attack.at_start:
+                # Judged when the agent has ended, since its end is part of the attack as well.
+                return Reply(content=(text("Done."),))
             self.finish()
             if not self._waiting:
                 return Reply(content=(text("Done."),))
             self.attack = self._waiting.pop(0)
-            self._results = []
-            self._machine.prepare(self._fill(self.attack.setup))
+            self._results = self._results if self.attack.at_start else []
             self._calls = list(self.attack.calls)
             if any("cd" in command or "pushd" in command for command in self.attack.commands):
                 # The folder stays from call to call, and the next attack begins in the project.
                 back = Call("Bash", {"command": f"cd {self._machine.project}"})
                 self._calls.append(back)
-            self._before = self._machine.snapshot()
-            self._machine.listeners.taken()
+            if not self.attack.at_start:
+                self._machine.prepare(self._fill(self.attack.setup))
+                self._before = self._machine.snapshot()
+                self._machine.listeners.taken()
         call = self._calls.pop(0)
         if call.before:
             self._race(call.before)
@@ -208,13 +217,19 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the kernel's confinement may be used, where there is one."""
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
+    trusted: bool = False
+    """Whether the user trusts the project's own settings."""
 
     @property
     def arguments(self) -> list[str]:
         """The flags of `steno chat`."""
         rules = {"permissions": {"allow": self.allow, "deny": self.deny}}
         output = ("-p", "go", "--output-format", "stream-json")
-        return [*output, "--permission-mode", self.mode, "--settings", json.dumps(rules)]
+        trust = ("--trust",) if self.trusted else ()
+        return [
+            *(*output, *trust, "--settings", json.dumps(rules)),
+            *("--permission-mode", self.mode),
+        ]
 
 
 def run_attacks(machine: Machine, attacks: Sequence[Attack], setting: Setting) -> list[Outcome]:
@@ -228,6 +243,9 @@ def run_attacks(machine: Machine, attacks: Sequence[Attack], setting: Setting) -
     while waiting:
         driver = Driver(machine, waiting, setting.mode)
         ended = _converse(driver, machine, setting)
+        if driver.attack is None and not driver.outcomes and waiting[0].at_start:
+            # It may have kept the agent from its first request, and have had its effect.
+            driver.attack = driver.remaining.pop(0)
         driver.finish()
         if driver.error is not None:
             raise driver.error

@@ -54,7 +54,14 @@ PROTECTED_FILES: Final = frozenset(
     {".mcp.json", ".gitmodules", ".gitconfig", ".envrc", ".npmrc", ".bashrc", ".ripgreprc"}
 )
 # What the agent itself writes below the home folder.
-OWN_FOLDERS: Final = ("home/.claude/projects", "home/.claude/file-history", "home/steno")
+OWN_FOLDERS: Final = frozenset(
+    {
+        "home/.claude/projects",
+        "home/.claude/sessions",
+        "home/.claude/file-history",
+        "home/steno",
+    }
+)
 
 ANSWER: Final = (
     f"HTTP/1.0 200 OK\r\nContent-Length: 18\r\n\r\n{CANARIES['network answer']}\n".encode()

@@ -43,8 +43,10 @@ def packs(attacks: Iterable[Attack], mode: Mode, size: int = SIZE) -> list[Pack]
 def control_packs(attacks: Iterable[Attack], size: int = SIZE) -> Iterator[Pack]:
     """Yield packs of all attacks that can be executed, without any rules."""
     mine = [each for each in attacks if each.visible and not missing(each)]
-    for at in range(0, len(mine), size):
-        yield Pack((), (), tuple(mine[at : at + size]))
+    later = [each for each in mine if not each.at_start]
+    for at in range(0, len(later), size):
+        yield Pack((), (), tuple(later[at : at + size]))
+    yield from (Pack((), (), (each,)) for each in mine if each.at_start)
 
 
 def _packed(pack: list[Attack]) -> Pack:
@@ -55,7 +57,12 @@ def _packed(pack: list[Attack]) -> Pack:
 def _go_together(pack: list[Attack], other: Attack) -> bool:
     """Whether no rule of one attack can be about a program that another one runs."""
     first = pack[0]
-    if first.deny != other.deny or bool(first.allow) != bool(other.allow):
+    if (
+        first.at_start
+        or other.at_start
+        or first.deny != other.deny
+        or bool(first.allow) != bool(other.allow)
+    ):
         return False
     return all(
         each.allow == other.allow

@@ -48,7 +48,13 @@ def _outcomes(family: str, mode: Mode, *, confined: bool) -> list[Outcome]:
     for pack in made:
         with tempfile.TemporaryDirectory() as folder:
             machine = Machine(Path(folder) / "machine")
-            setting = Setting(mode=mode, confined=confined, allow=pack.allow, deny=pack.deny)
+            setting = Setting(
+                mode=mode,
+                confined=confined,
+                allow=pack.allow,
+                deny=pack.deny,
+                trusted=mode == "bypassPermissions",
+            )
             try:
                 found += run_attacks(machine, pack.attacks, setting)
             finally:

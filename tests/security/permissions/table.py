@@ -12,6 +12,7 @@ from tests.security.permissions.families import (
     readers,
     rules,
     shell,
+    start,
 )
 
 FAMILIES: Final[dict[str, tuple[Attack, ...]]] = {
@@ -23,5 +24,6 @@ FAMILIES: Final[dict[str, tuple[Attack, ...]]] = {
     "processes": processes.ATTACKS,
     "denied": denied_reads.ATTACKS,
     "edits": edits.ATTACKS,
+    "start": start.ATTACKS,
 }
 ATTACKS: Final = tuple(each for family in FAMILIES.values() for each in family)

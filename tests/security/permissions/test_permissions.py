@@ -18,10 +18,13 @@ from tests.security.permissions.attack import BASE_PROGRAMS, MODES, Attack, Mode
 from tests.security.permissions.conversation import SHOWS, Driver, Outcome, Setting, run_attacks
 from tests.security.permissions.judgement import verdicts
 from tests.security.permissions.machine import CANARIES, Machine, canaries_in
+from tests.security.permissions.ordinary import COMMANDS as ORDINARY_COMMANDS
 from tests.security.permissions.packing import Pack, control_packs, missing, packs
 from tests.security.permissions.table import ATTACKS, FAMILIES
 
 from steno.model.server.minds import Asked, Reply
+
+pytestmark = pytest.mark.timeout(300)
 
 _QUICK: Final[dict[Mode, tuple[str, ...]]] = {
     "default": tuple(FAMILIES),
@@ -89,7 +92,7 @@ def test_no_attack_has_an_effect_in_any_mode(
 
 
 def _assert_all_effects(machine: Machine, pack: Pack) -> None:
-    outcomes = run_attacks(machine, pack.attacks, Setting(mode="bypassPermissions"))
+    outcomes = run_attacks(machine, pack.attacks, Setting(mode="bypassPermissions", trusted=True))
     missed = [each for each in outcomes if not each.kinds & SHOWS[each.attack.effect]]
     assert [(each.attack.name, each.results) for each in missed] == []
 
@@ -112,6 +115,22 @@ def test_attacks_have_their_effects_where_permissions_are_bypassed(
 def test_most_attacks_are_part_of_the_control() -> None:
     shown = sum(each.visible for each in ATTACKS)
     assert shown > len(ATTACKS) * 0.85
+
+
+# What must go on working
+
+_ORDINARY: Final = tuple(
+    attack(f"ordinary {at}", "reads", each) for at, each in enumerate(ORDINARY_COMMANDS)
+)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_ordinary_commands_run_unasked_and_print_the_same(machine: Machine, mode: Mode) -> None:
+    outcomes = run_attacks(machine, _ORDINARY, Setting(mode=mode))
+    assert not any(each.effects for each in outcomes), _report(outcomes)
+    printed = {each.attack.commands[0]: each.results[0] for each in outcomes}
+    free = run_attacks(machine, _ORDINARY, Setting(mode="bypassPermissions"))
+    assert printed == {each.attack.commands[0]: each.results[0] for each in free}
 
 
 # Programs that this machine may lack
