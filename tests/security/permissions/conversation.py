@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -35,12 +35,10 @@ from steno.format.values import as_list, as_object
 from steno.model.server.app import serving
 from steno.model.server.minds import Answer, Asked, Reply, text, tool
 
-_LONGEST: Final = 120
+_LONGEST: Final = 280
 """Seconds for one conversation."""
 _GRACE: Final = 2
 """Seconds in which a process that was ended may still be seen."""
-
-
 _MOST_READ: Final = 1 << 20
 _SAVED: Final = re.compile(r"saved to: (\S+?\.txt)")
 
@@ -124,6 +122,7 @@ class Driver:
                 # Judged when the agent has ended, since its end is part of the attack as well.
                 return Reply(content=(text("Done."),))
             self.finish()
+            self._add_late_effects()
             if not self._waiting:
                 return Reply(content=(text("Done."),))
             self.attack = self._waiting.pop(0)
@@ -142,6 +141,21 @@ class Driver:
             self._race(call.before)
         filled = json.loads(self._fill(json.dumps(call.input)))
         return Reply(content=(tool(call.tool, **filled),))
+
+    def _add_late_effects(self) -> None:
+        """Add what came after an attack was judged: of a program that it left running."""
+        machine = self._machine
+        late = [f"connected: {each}, late" for each in machine.listeners.taken()]
+        late += [f"ran: {path}, late" for path in machine.snapshot() if path.startswith("effects/")]
+        if late and self.outcomes:
+            self.add_effects(-1, late)
+            machine.restore()
+
+    def add_effects(self, at: int, effects: Iterable[str]) -> None:
+        """Add effects to an outcome."""
+        outcome = self.outcomes[at]
+        found = (*outcome.effects, *effects)
+        self.outcomes[at] = msgspec.structs.replace(outcome, effects=found)
 
     def _race(self, script: str) -> None:
         """Run a script between two calls; what it changes is no effect of theirs."""
@@ -233,10 +247,10 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_attacks(machine: Machine, attacks: Sequence[Attack], setting: Setting) -> list[Outcome]:
-    """Run attacks that share their rules, in as few conversations as it takes.
+    """Run attacks that share their rules, in one conversation, or in more where the agent stops.
 
     Raises:
-        AssertionError: a set-up failed, or the agent ended before it was told to.
+        AssertionError: a set-up failed, or the agent did not start or did not end.
     """
     outcomes: list[Outcome] = []
     waiting = list(attacks)
@@ -250,7 +264,10 @@ def run_attacks(machine: Machine, attacks: Sequence[Attack], setting: Setting) -
         if driver.error is not None:
             raise driver.error
         assert driver.outcomes, f"the agent ended before the first call: {ended}"
-        outcomes += _with_left_behind(driver.outcomes, machine)
+        _add_left_behind(driver, machine)
+        if driver.remaining:
+            driver.add_effects(-1, [f"stopped: the agent ended: {ended}"])
+        outcomes += driver.outcomes
         waiting = driver.remaining
     return outcomes
 
@@ -280,21 +297,19 @@ def _converse(driver: Driver, machine: Machine, setting: Setting) -> str:
             _, said = agent.communicate(timeout=_LONGEST)
         except subprocess.TimeoutExpired:
             agent.kill()
-            _, said = agent.communicate()
-            said = f"no end after {_LONGEST} s\n{said}"
+            agent.communicate()
+            name = driver.attack.name if driver.attack is not None else "its start"
+            raise AssertionError(f"the agent did not end; it was at: {name}") from None
         assert list(server.refused) == []
     return said[-2000:]
 
 
-def _with_left_behind(outcomes: list[Outcome], machine: Machine) -> list[Outcome]:
+def _add_left_behind(driver: Driver, machine: Machine) -> None:
     """Add the processes that were left to the attacks that started them, and end them."""
-    tokens = {token_of(each.attack, machine): at for at, each in enumerate(outcomes)}
+    tokens = {token_of(each.attack, machine): at for at, each in enumerate(driver.outcomes)}
     for line in _end_processes(machine, [machine.name, str(machine.root), *tokens]):
         owners = (at for token, at in tokens.items() if token in line)
-        at = next(owners, len(outcomes) - 1)
-        effects = (*outcomes[at].effects, f"left: {line}")
-        outcomes[at] = msgspec.structs.replace(outcomes[at], effects=effects)
-    return outcomes
+        driver.add_effects(next(owners, -1), [f"left: {line}"])
 
 
 def token_of(attack: Attack, machine: Machine) -> str:
