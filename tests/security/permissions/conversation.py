@@ -292,7 +292,8 @@ def _converse(driver: Driver, machine: Machine, setting: Setting) -> str:
         if not setting.confined:
             env["STENO_CONFINEMENT"] = "off"
         agent = subprocess.Popen(
-            [sys.executable, "-m", "steno", "chat", *setting.arguments],
+            # -P: the project is no place for Python's own modules, as with the installed program.
+            [sys.executable, "-P", "-m", "steno", "chat", *setting.arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
