@@ -1,0 +1,29 @@
+"""Every attack, by family."""
+
+from typing import Final
+
+from tests.security.permissions.attack import Attack
+from tests.security.permissions.families import (
+    denied_reads,
+    edits,
+    git_settings,
+    known,
+    processes,
+    readers,
+    rules,
+    shell,
+    start,
+)
+
+FAMILIES: Final[dict[str, tuple[Attack, ...]]] = {
+    "known": known.ATTACKS,
+    "git": git_settings.ATTACKS,
+    "readers": readers.ATTACKS,
+    "rules": rules.ATTACKS,
+    "shell": shell.ATTACKS,
+    "processes": processes.ATTACKS,
+    "denied": denied_reads.ATTACKS,
+    "edits": edits.ATTACKS,
+    "start": start.ATTACKS,
+}
+ATTACKS: Final = tuple(each for family in FAMILIES.values() for each in family)
