@@ -130,6 +130,12 @@ def test_secrets_in_lines_written_by_hand_are_masked(depth: int) -> None:
         "task-list sk-learn risk-based ask-me-anything-about-this-topic",
         "import asyncio; re_compile_all_of_the_patterns_in_this_file()",
         "key-value-store-for-the-whole-cluster-of-machines",
+        "api_key_id = Xk9mQ2vL8aB3cD7eFg",
+        "token_endpoint: a1b2c3d4e5f6a7b8c9",
+        "secret_version = 9f86d081884c7d65",
+        "password = f3tch9x8(user)",
+        "token = q7x9k2m4p8[0]",
+        "secret = k3y9x8z7w6v5.value",
         "<password>",
         "--secret",
         "password=",
@@ -174,6 +180,29 @@ def test_of_two_names_for_one_secret_the_more_certain_is_told() -> None:
     masker = Masker()
     assert masker.text(f"API_KEY={key}") == "API_KEY=<masked:github-token>"
     assert masker.receipt.counts == {"github-token": 1}
+
+
+def test_of_two_that_overlap_all_is_masked_and_the_more_certain_is_told() -> None:
+    key = "ghp_4f9b2c8d1e7a6f5b3c0d9e8f7a6b5c4d3e2f"
+    assert Masker().text(f"sshpass -p x-{key} ssh a") == "sshpass -p <masked:github-token> ssh a"
+    coded = base64.b64encode(("# settings\n" * 60 + key).encode()).decode()
+    masked = Masker().text(f"password=x!{coded} and more")
+    assert masked == "password=<masked:github-token> and more"
+
+
+def test_a_token_right_behind_a_colour_is_masked_alone() -> None:
+    key = "ghp_4f9b2c8d1e7a6f5b3c0d9e8f7a6b5c4d3e2f"
+    for colour in ("\x1b[1;32m", "\\u001b[32m", "\\x1b[0m"):
+        assert Masker().text(f"a {colour}{key}") == f"a {colour}<masked:github-token>"
+
+
+def test_base64_longer_than_a_window_is_searched_to_its_end() -> None:
+    key = "ghp_4f9b2c8d1e7a6f5b3c0d9e8f7a6b5c4d3e2f"
+    for words in range(260, 300, 3):
+        text = "a secret here " * words + key
+        coded = base64.b64encode(text.encode())
+        for data in (coded, text.encode().hex().encode()):
+            assert b"<masked:github-token>" in Masker().data(b"x " + data), words
 
 
 @pytest.mark.parametrize("wrapped", [60, 64, 76])

@@ -11,9 +11,16 @@ from steno.safe.assignments import NAMED
 from steno.safe.command_lines import COMMAND_LINES
 from steno.safe.credentials import CREDENTIALS
 from steno.safe.family import Family
-from steno.safe.tokens import TOKENS
+from steno.safe.platform_tokens import PLATFORM_TOKENS
+from steno.safe.service_tokens import SERVICE_TOKENS
 
 __all__ = ["FAMILIES"]
 
-FAMILIES: Final[tuple[Family, ...]] = (*TOKENS, *CREDENTIALS, *COMMAND_LINES, *NAMED)
+FAMILIES: Final[tuple[Family, ...]] = (
+    *PLATFORM_TOKENS,
+    *SERVICE_TOKENS,
+    *CREDENTIALS,
+    *COMMAND_LINES,
+    *NAMED,
+)
 """Every family, the most certain first. The ids are stable: receipts name them."""
