@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["Planned", "Report", "forget", "forget_files", "forget_gone", "sync"]
 
 _BATCH: Final = 384 << 20
+_BATCH_FILES: Final = 4_000
+"""Files in one batch: what is read is in the index as soon as its batch is done."""
 _LOCK: Final = "sync.lock"
 _UNREAD: Final = "UPDATE files SET size = -1, mark = x'' WHERE gone IS NULL"
 Planned: TypeAlias = Callable[[int], Callable[[int], None]]
@@ -237,7 +239,7 @@ def _parts(plan: Plan) -> Iterator[Plan]:
     for task in plan.tasks:
         lot.tasks.append(task)
         size += task.size - task.start
-        if size >= _BATCH:
+        if size >= _BATCH or len(lot.tasks) >= _BATCH_FILES:
             yield lot
             lot, size = Plan([], [], [], 0, plan.problems), 0
     if lot.tasks or lot.touched or lot.gone or not plan.tasks:

@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from steno.errors import BadRequest, NotFound
 from steno.index.opened import Index
+from steno.index.search.language import TooComplex
 from steno.report.listing import SORTS, Listing, list_sessions, live_sessions
 from steno.web.house import House
 from steno.web.listed.asked import VIEWS, Asked, asked_of
@@ -25,6 +26,8 @@ __all__ = ["live", "sessions"]
 
 _NONE: Final = Listing([], 0, more=False)
 
+_OK: Final = 200
+_BAD_REQUEST: Final = 400
 _PAGE: Final = 50
 _LIVE: Final = 5
 """How many live sessions are shown on top."""
@@ -49,7 +52,7 @@ def sessions(house: House, request: Request) -> Response:
         values = _found(house, index, asked) if asked.words else _listed(house, index, asked)
         if request.query_params.get("part") == "rows":
             template = "search-hits.html.j2" if asked.words else "sessions-rows.html.j2"
-            return HTMLResponse(page(house, template, **values))
+            return HTMLResponse(page(house, template, **values), values["status"])
         values["facets"] = facets_for(
             house,
             index,
@@ -63,9 +66,8 @@ def sessions(house: House, request: Request) -> Response:
     values["views"] = [(view, asked.but(view="" if view == "day" else view)) for view in VIEWS]
     values["sorts"] = [(sort, asked.but(sort="" if sort == "newest" else sort)) for sort in SORTS]
     only = request.query_params.get("part") == "page"
-    return HTMLResponse(
-        page(house, "sessions-page.html.j2" if only else "sessions.html.j2", **values)
-    )
+    template = "sessions-page.html.j2" if only else "sessions.html.j2"
+    return HTMLResponse(page(house, template, **values), values["status"])
 
 
 def _listed(house: House, index: Index, asked: Asked) -> dict[str, Any]:
@@ -85,6 +87,7 @@ def _listed(house: House, index: Index, asked: Asked) -> dict[str, Any]:
     rows = list(rows_of(house, index, [*first, *listing.rows], dated=dated))
     return {
         "here": "sessions",
+        "status": _OK,
         "asked": asked,
         "counted": asked,
         "query": "",
@@ -105,6 +108,7 @@ def _found(house: House, index: Index, asked: Asked) -> dict[str, Any]:
     ).fetchone()[0]
     values: dict[str, Any] = {
         "here": "sessions",
+        "status": _OK,
         "asked": asked,
         "query": asked.words,
         "searched": searched,
@@ -119,6 +123,8 @@ def _found(house: House, index: Index, asked: Asked) -> dict[str, Any]:
         (titles, files), finds = called(index, asked), look_for(house, index, asked)
     except BadRequest as error:
         nothing = {"problem": str(error), "hint": error.hint or "", "finds": None, "titles": None}
+        if isinstance(error, TooComplex):
+            values["status"] = _BAD_REQUEST
         return {**values, **nothing, "counted": among(asked, ())}
     rows = titles.rows if titles is not None else []
     if finds.more:
