@@ -54,9 +54,9 @@ def _placed(
 ) -> list[tuple[Any, ...]]:
     """Return rows with paths for numbers of files, and offsets for ids of messages."""
     found: list[tuple[Any, ...]] = []
-    # When a file was seen growing depends on how often it was looked at.
+    # When a file was seen growing, or missed, depends on when it was looked at.
     found_columns = connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
-    names = ", ".join(name for (name,) in found_columns if name != "grown")
+    names = ", ".join(name for (name,) in found_columns if name not in ("grown", "gone"))
     owner = 22
     for row in connection.execute(f"SELECT {names} FROM {table}"):
         values = list(row)

@@ -142,5 +142,14 @@ def encode_state(state: State) -> bytes:
 
 
 def decode_state(raw: bytes) -> State:
-    """Return a state that was kept; a new one for nothing."""
-    return msgspec.msgpack.decode(raw, type=State) if raw else State()
+    """Return a state that was kept; a new one for nothing.
+
+    Raises:
+        Damaged: it is not what was kept.
+    """
+    from steno.index.database import Damaged
+
+    try:
+        return msgspec.msgpack.decode(raw, type=State) if raw else State()
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Damaged(f"the index is damaged: {error}") from error

@@ -62,6 +62,8 @@ class House:
         self.state = State()
         self.kept = Kept()
         self.drawn = Few()
+        self.rebuild: Callable[[], None] = _nothing
+        """Starts to make the index anew, where somebody keeps it fresh."""
         self.where = _where(home, demo=demo)
         """The options that make a command look at the same folders."""
         self.ward = Ward(home.roots, now, self.where)
@@ -83,6 +85,10 @@ class House:
     def texts(self) -> Texts:
         """The words of the index."""
         return open_texts(self.home.folder)
+
+    def forget_words(self) -> None:
+        """Open the words again when they are next asked for."""
+        self.__dict__.pop("texts", None)
 
     @cached_property
     def prices(self) -> Prices:
@@ -142,6 +148,10 @@ class House:
         self.news.close()
         self.ward.close()
         self.shelf.close()
+
+
+def _nothing() -> None:
+    pass
 
 
 def _where(home: Home, *, demo: bool) -> str:

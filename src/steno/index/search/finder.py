@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from steno.errors import BadRequest, Unreadable
+from steno.errors import BadRequest
 from steno.index.opened import Index
 from steno.index.search.language import Query, TooComplex, Word
 from steno.index.search.scope import Scope, When, scope_of
@@ -27,7 +27,7 @@ from steno.index.search.terms import (
     shortest,
 )
 from steno.index.state import SHIFT
-from steno.index.texts import FOLDER, SPLIT, Texts
+from steno.index.texts import DAMAGE_SIGNS, FOLDER, SPLIT, Texts, WordsDamaged
 
 if TYPE_CHECKING:
     import tantivy
@@ -69,16 +69,16 @@ def open_finder(index: Index, when: When, absent: set[str] | None = None) -> "Fi
     `absent` keeps which letters stand in no word, for as long as the index does not change.
 
     Raises:
-        Unreadable: the words are damaged, or gone.
+        WordsDamaged: the words are damaged, or gone.
     """
     words = os.path.join(index.home.folder, FOLDER)
     hint = f"remove {words}, then `steno sync --rebuild`"
     try:
         finder = Finder(index.connection, index.texts, when, absent)
     except ValueError as error:
-        raise Unreadable(f"the words of the index in {words} are damaged", hint=hint) from error
+        raise WordsDamaged(f"the words of the index in {words} are damaged", hint=hint) from error
     if finder.is_bare:
-        raise Unreadable(f"the words of the index are not in {words} any more", hint=hint)
+        raise WordsDamaged(f"the words of the index are not in {words} any more", hint=hint)
     return finder
 
 
@@ -398,6 +398,8 @@ def _refusals() -> Generator[None]:
     try:
         yield
     except ValueError as error:
+        if any(sign in str(error).lower() for sign in DAMAGE_SIGNS):
+            raise WordsDamaged(f"the words of the index are damaged: {error}") from error
         if "expansions" in str(error):
             raise TooComplex(
                 "too many words fit a part of this phrase", hint="write more letters of them"

@@ -27,6 +27,7 @@ _PLACE: Final = re.compile(r"(-?[0-9]{1,18})_([0-9]{1,18})")
 _BACK: Final = {"today": 0, "week": 6, "month": 29}
 LONGEST: Final = 2_000
 """So many letters may be looked for."""
+_LONGEST_VALUE: Final = 300
 _FILTERS: Final = ("project", "branch", "model", "status", "size", "since", "has")
 _KNOWN: Final = ("q", *_FILTERS, "sort", "view", "order")
 
@@ -72,6 +73,9 @@ def asked_of(
     query = {name: given[name] for name in _KNOWN if given.get(name, "").strip()}
     if len(query.get("q", "")) > LONGEST:
         raise BadRequest("too many words to look for", hint=f"at most {LONGEST:,} letters")
+    for name, value in query.items():
+        if name != "q" and len(value) > _LONGEST_VALUE:
+            raise BadRequest(f"{name} is too long", hint=f"Use at most {_LONGEST_VALUE} letters.")
     has = tuple(each for each in get_args(Has) if each in query.get("has", "").split(","))
     project = None
     if "project" in query:
