@@ -41,7 +41,8 @@ class _Row(msgspec.Struct):
     found: Found
     look: Glance
     title: str
-    turns: int
+    turns: int | None
+    """None where the file is too large to count them."""
     short: str = ""
     again: str = ""
     """What names it in another command: the short id, or its path where that does not."""
@@ -273,7 +274,7 @@ def _columns(rows: list[_Row], *, wide: bool) -> list[Column]:
             most=14,
             needs=37,
         ),
-        Column("TURNS", [f"{row.turns:,}" for row in rows], right=True),
+        Column("TURNS", ["–" if row.turns is None else f"{row.turns:,}" for row in rows], right=True),
         Column("SIZE", [words.size(row.found.size) for row in rows], "dim", right=True, needs=36),
         Column("LAST", [_last(row) for row in rows], right=True),
         Column(
