@@ -49,13 +49,22 @@ PAGES = (
 MOST_MILLISECONDS = 150
 MOST_BYTES = 200_000
 ROUNDS = 20
-_WORDS = "parser token index cache retry socket schema branch deploy query".split()
+_WORDS = [
+    "parser",
+    "token",
+    "index",
+    "cache",
+    "retry",
+    "socket",
+    "schema",
+    "branch",
+    "deploy",
+    "query",
+]
 
 
 def write_sessions(root: Path, number: int, *, projects: int = 400) -> None:
     """Write small sessions with records of the past year and files written now."""
-    from datetime import UTC, datetime
-
     newest = time.time() - 7 * 86_400
     for place in range(number):
         project = f"/home/dev/work/project-{place * 7919 % projects:03d}"
@@ -63,40 +72,47 @@ def write_sessions(root: Path, number: int, *, projects: int = 400) -> None:
         if place < projects:
             folder.mkdir(parents=True, exist_ok=True)
         name = str(UUID(int=0x5E55_0000_0000_4000_8000_0000_0000_0000 + place))
-        words = f"{_WORDS[place % 10]} {_WORDS[place // 10 % 10]} number {place}"
-        start = newest - place * 600.0
-        lines: list[dict[str, Any]] = []
-
-        def add(kind: str, content: Any, step: int, **more: Any) -> None:
-            stamp = datetime.fromtimestamp(start + step * 7, UTC).isoformat()[:23] + "Z"
-            lines.append(
-                {
-                    "parentUuid": lines[-1]["uuid"] if lines else None,
-                    "isSidechain": False,
-                    "userType": "external",
-                    "cwd": project,
-                    "sessionId": name,
-                    "version": "2.1.40",
-                    "gitBranch": f"feature-{place % 997}",
-                    "type": kind,
-                    "message": {"role": kind, "content": content, **more},
-                    "uuid": str(UUID(int=(place << 8) + step)),
-                    "timestamp": stamp.replace("+00:00Z", "Z"),
-                }
-            )
-
-        usage = {"input_tokens": 20, "output_tokens": 90, "cache_read_input_tokens": 9000}
-        answer = {"model": "claude-opus-4-5", "type": "message", "usage": usage}
-        add("user", f"Fix the {words}", 0)
-        call = {"type": "tool_use", "id": f"toolu_{place}", "name": "Bash"}
-        tool_input = {"command": f"pytest tests/{place}"}
-        add("assistant", [{**call, "input": tool_input}], 1, id=f"msg_{place}a", **answer)
-        result = {"type": "tool_result", "tool_use_id": f"toolu_{place}", "content": "1 passed"}
-        add("user", [result], 2)
-        text = {"type": "text", "text": f"The {words} is fixed."}
-        add("assistant", [text], 3, id=f"msg_{place}b", stop_reason="end_turn", **answer)
-        data = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+        records = session_records(place, name, project, newest - place * 600.0)
+        data = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in records)
         (folder / f"{name}.jsonl").write_text(data)
+
+
+def session_records(place: int, name: str, project: str, start: float) -> list[dict[str, Any]]:
+    """Return the records of one session: a prompt, a call with its result, an answer."""
+    from datetime import UTC, datetime
+
+    words = f"{_WORDS[place % 10]} {_WORDS[place // 10 % 10]} number {place}"
+    usage = {"input_tokens": 20, "output_tokens": 90, "cache_read_input_tokens": 9000}
+    answer = {"model": "claude-opus-4-5", "type": "message", "usage": usage}
+    call = f"toolu_{place}"
+    command = {"command": f"pytest tests/{place}"}
+    use = {"type": "tool_use", "id": call, "name": "Bash", "input": command}
+    result = {"type": "tool_result", "tool_use_id": call, "content": "1 passed"}
+    text = {"type": "text", "text": f"The {words} is fixed."}
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": f"Fix the {words}"},
+        {"role": "assistant", "content": [use], "id": f"msg_{place}a", **answer},
+        {"role": "user", "content": [result]},
+        {"role": "assistant", "content": [text], "id": f"msg_{place}b", **answer},
+    ]
+    uuids = [str(UUID(int=(place << 8) + step)) for step in range(len(messages))]
+    stamps = [datetime.fromtimestamp(start + step * 7, UTC) for step in range(len(messages))]
+    return [
+        {
+            "parentUuid": uuids[step - 1] if step else None,
+            "isSidechain": False,
+            "userType": "external",
+            "cwd": project,
+            "sessionId": name,
+            "version": "2.1.40",
+            "gitBranch": f"feature-{place % 997}",
+            "type": message["role"],
+            "message": message,
+            "uuid": uuids[step],
+            "timestamp": stamps[step].isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        }
+        for step, message in enumerate(messages)
+    ]
 
 
 def request(app: Any, host: str, cookie: str, address: str) -> tuple[int, float, int]:

@@ -132,7 +132,9 @@ def test_a_sync_archives_when_it_is_told_to(steno: Steno, config: WriteConfig) -
     assert len(Archive().entries()) == 1
 
 
-def test_an_index_that_is_none_is_set_aside_and_said_in_one_line(steno: Steno, config: WriteConfig) -> None:
+def test_an_index_that_is_none_is_set_aside_and_said_in_one_line(
+    steno: Steno, config: WriteConfig
+) -> None:
     config(session(seed="one").user("Why?"))
     folder = Path(index_of().folder)
     folder.mkdir(parents=True)

@@ -12,12 +12,12 @@ import pytest
 from tests.builders import session, tool
 from tests.index.dump import dump
 
-from steno.errors import StenoError, Unreadable, Unwritable
+from steno.errors import Unreadable, Unwritable
 from steno.format.encode import encode_line
 from steno.index import batch, harvest, state, texts, workers
 from steno.index.home import Home
 from steno.index.state import Harvest
-from steno.index.sync import forget, sync
+from steno.index.sync import sync
 from steno.index.tables import Tables
 from steno.store.read import FileSource
 
@@ -256,7 +256,9 @@ def test_a_full_disk_is_said_as_such(root: Path, monkeypatch: pytest.MonkeyPatch
     assert dump(home(root)) == as_if_at_once(root)
 
 
-@pytest.mark.parametrize("garbage", [b"nothing at all" * 1000, b"", b"SQLite format 3\0" + b"x" * 5000])
+@pytest.mark.parametrize(
+    "garbage", [b"nothing at all" * 1000, b"", b"SQLite format 3\0" + b"x" * 5000]
+)
 def test_a_damaged_index_is_set_aside_and_made_anew(root: Path, garbage: bytes) -> None:
     (root / NAME.format(1)).write_bytes(talk())
     sync(home(root))

@@ -1,6 +1,5 @@
 """The list of sessions."""
 
-import os
 import re
 from html import unescape
 from pathlib import Path

@@ -274,7 +274,9 @@ def _columns(rows: list[_Row], *, wide: bool) -> list[Column]:
             most=14,
             needs=37,
         ),
-        Column("TURNS", ["–" if row.turns is None else f"{row.turns:,}" for row in rows], right=True),
+        Column(
+            "TURNS", ["-" if row.turns is None else f"{row.turns:,}" for row in rows], right=True
+        ),
         Column("SIZE", [words.size(row.found.size) for row in rows], "dim", right=True, needs=36),
         Column("LAST", [_last(row) for row in rows], right=True),
         Column(

@@ -45,8 +45,7 @@ def open_database(folder: str) -> sqlite3.Connection:
     try:
         make_folder(folder)
         path = os.path.join(folder, DATABASE)
-        if os.path.isdir(path):
-            raise Damaged(f"{path} is a directory", hint=_CURE)
+        _refuse_folder(path)
         # Made here, so that nobody else may read it from the first byte on.
         os.close(open_private(path, os.O_RDWR | os.O_CREAT))
         connection = _connect(path)
@@ -116,6 +115,11 @@ def _connect_to_read(path: str) -> sqlite3.Connection:
             address, uri=True, isolation_level=None, check_same_thread=False
         )
     return connection
+
+
+def _refuse_folder(path: str) -> None:
+    if os.path.isdir(path):
+        raise Damaged(f"{path} is a directory", hint=_CURE)
 
 
 class Damaged(Unwritable):

@@ -309,15 +309,19 @@ class Fold:
         elif kind == "summary":
             if line.summary:
                 self._link(message, "summary", line.leaf_uuid or "", line.summary[:_TITLE])
-        elif kind == "system" and line.subtype == "compact_boundary":
-            self._link(message, "compacted", line.uuid or "")
-        elif kind == "system" and line.subtype == "api_error":
-            state.last.refused = True
+        elif kind == "system":
+            self._system(line, message)
         elif kind == "cost-state":
             # The newest clients write it when they are closed.
             state.last.left = True
         elif line.pr_url:
             self._link(message, "pr", line.pr_url)
+
+    def _system(self, line: Line, message: int) -> None:
+        if line.subtype == "compact_boundary":
+            self._link(message, "compacted", line.uuid or "")
+        elif line.subtype == "api_error":
+            self._state.last.refused = True
 
     def _link(self, message: int, kind: str, target: str, note: str = "") -> None:
         self._links.append((self._file, message, kind, target, note))

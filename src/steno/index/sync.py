@@ -89,9 +89,7 @@ def _explained(error: StenoError | sqlite3.DatabaseError, folder: str) -> StenoE
     return Unwritable(f"cannot write the index in {folder}: {error}")
 
 
-def _sync_once(
-    index: Home, planned: Planned | None, *, workers: int | None, wait: bool
-) -> Report:
+def _sync_once(index: Home, planned: Planned | None, *, workers: int | None, wait: bool) -> Report:
     folder = index.folder
     connection = open_database(folder)
     try:

@@ -7,11 +7,9 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from steno.session.liveness import LIVE_SECONDS, SKEW, Ending, status_at
 
-__all__ = ["STATUSES", "StatusFilter", "live_sql", "live_since", "status_sql"]
+__all__ = ["STATUSES", "StatusFilter", "live_since", "live_sql", "status_sql"]
 
-StatusFilter: TypeAlias = Literal[
-    "live", "waiting", "finished", "interrupted", "failed", "damaged"
-]
+StatusFilter: TypeAlias = Literal["live", "waiting", "finished", "interrupted", "failed", "damaged"]
 STATUSES: Final[tuple[StatusFilter, ...]] = get_args(StatusFilter)
 """What sessions can be filtered by; `damaged` is known to the health check alone."""
 _SECOND: Final = 1000

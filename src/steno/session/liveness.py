@@ -80,6 +80,7 @@ _DURING: Final[dict[Ending, SessionStatus]] = {
     "answered": "waiting",
 }
 
+
 def ending_of(
     last: LastMessage, open_tools: Collection[str], *, left: bool, refused: bool
 ) -> Ending:

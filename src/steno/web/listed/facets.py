@@ -186,9 +186,7 @@ def _times(query: dict[str, str], numbers: list[int]) -> list[Facet]:
     ]
 
 
-def _states(
-    house: House, index: Index, asked: Asked, statuses: dict[str, int]
-) -> list[Facet]:
+def _states(house: House, index: Index, asked: Asked, statuses: dict[str, int]) -> list[Facet]:
     chosen = asked.choice.status
     numbers = dict(statuses)
     if damaged := sorted(house.ward.broken):
