@@ -54,7 +54,11 @@ def _placed(
 ) -> list[tuple[Any, ...]]:
     """Return rows with paths for numbers of files, and offsets for ids of messages."""
     found: list[tuple[Any, ...]] = []
-    for row in connection.execute(f"SELECT * FROM {table}"):
+    # When a file was seen growing, or missed, depends on when it was looked at.
+    found_columns = connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
+    names = ", ".join(name for (name,) in found_columns if name not in ("grown", "gone"))
+    owner = 22
+    for row in connection.execute(f"SELECT {names} FROM {table}"):
         values = list(row)
         file = values[0] if owned else values[0] >> SHIFT
         if file not in files:
@@ -65,7 +69,7 @@ def _placed(
         if owned:
             values[0] = files[file]
         if table == "sessions":
-            values[-1] = files.get(values[-1], "")
+            values[owner] = files.get(values[owner], "")
         found.append((files[file], *values))
     return found
 

@@ -12,12 +12,12 @@ import pytest
 from tests.builders import session, tool
 from tests.index.dump import dump
 
-from steno.errors import StenoError, Unreadable, Unwritable
+from steno.errors import Unreadable, Unwritable
 from steno.format.encode import encode_line
 from steno.index import batch, harvest, state, texts, workers
 from steno.index.home import Home
 from steno.index.state import Harvest
-from steno.index.sync import forget, sync
+from steno.index.sync import sync
 from steno.index.tables import Tables
 from steno.store.read import FileSource
 
@@ -256,18 +256,19 @@ def test_a_full_disk_is_said_as_such(root: Path, monkeypatch: pytest.MonkeyPatch
     assert dump(home(root)) == as_if_at_once(root)
 
 
-def test_a_damaged_index_is_said_to_be_and_can_be_made_anew(root: Path) -> None:
+@pytest.mark.parametrize(
+    "garbage", [b"nothing at all" * 1000, b"", b"SQLite format 3\0" + b"x" * 5000]
+)
+def test_a_damaged_index_is_set_aside_and_made_anew(root: Path, garbage: bytes) -> None:
     (root / NAME.format(1)).write_bytes(talk())
     sync(home(root))
     before = dump(home(root))
     path = Path(home(root).folder) / "index.sqlite"
-    path.write_bytes(b"nothing at all" * 1000)
-    with pytest.raises(StenoError) as caught:
-        sync(home(root))
-    assert "--rebuild" in caught.value.hint
-    forget(home(root))
+    path.write_bytes(garbage)
     sync(home(root))
     assert dump(home(root)) == before
+    aside = [each.read_bytes() for each in path.parent.glob("index.sqlite.damaged-*")]
+    assert aside == ([garbage] if garbage else [])
 
 
 def test_what_was_read_by_other_rules_is_read_again(

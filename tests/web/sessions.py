@@ -1,7 +1,9 @@
 """Sessions of an explorer: by their titles, and made for one test."""
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 from tests.builders import Session
@@ -27,6 +29,12 @@ def written(made: Session, folder: Path) -> Path:
         first = first or path
     assert first is not None
     return first
+
+
+def last_record(path: Path) -> float:
+    """Return the time of the last record of a file, in seconds."""
+    stamps = re.findall(rb'"timestamp":"([^"]+)"', path.read_bytes())
+    return datetime.fromisoformat(stamps[-1].decode()).timestamp()
 
 
 @contextmanager

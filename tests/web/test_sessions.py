@@ -1,6 +1,5 @@
 """The list of sessions."""
 
-import os
 import re
 from html import unescape
 from pathlib import Path
@@ -9,23 +8,21 @@ from urllib.parse import quote
 import pytest
 from tests.builders import Session, session, tool
 from tests.web.explorer import Explorer
-from tests.web.sessions import exploring, written
+from tests.web.sessions import exploring, last_record, written
 from tests.web.test_live import streaming
 
 from steno.report.listing import (
     Choice,
-    ShownFile,
     Sort,
     costs_of,
     list_sessions,
-    shown_files,
 )
 from steno.report.usage.indexed import count_index
 from steno.report.usage.totals import report_of
 from steno.report.usage.wanted import Wanted
-from steno.web.standing import Standing
 from steno.web.tags import tag_of
 
+_OLD = "2026-01-01T00:00:00.000Z"
 _TITLE = re.compile(r'<div class="title"><a href="([^"]*)">([^<]*)</a>')
 
 
@@ -34,11 +31,6 @@ _KEY = re.compile(r'<li class="row[^"]*" data-stop data-key="([^"]*)"')
 
 def _keys(text: str) -> list[str]:
     return _KEY.findall(text)
-
-
-def shown_files_of(found: Explorer) -> list[ShownFile]:
-    with found.house.index() as index:
-        return shown_files(index.connection)
 
 
 def _titles(demo: Explorer, way: str) -> list[str]:
@@ -115,36 +107,15 @@ def test_every_size_is_of_one_kind(tmp_path: Path) -> None:
 def test_how_sessions_stand_is_told_as_by_the_command(tmp_path: Path) -> None:
     made = {
         "live": at_work(),
-        "finished": session(seed="done", full=True).turn("all done", "yes"),
-        "interrupted": session(seed="cut", full=True).user("cut off"),
+        "finished": session(seed="done", full=True, start=_OLD).turn("all done", "yes"),
+        "interrupted": session(seed="cut", full=True, start=_OLD).user("cut off"),
     }
     with exploring(tmp_path, *made.values()) as (found, paths):
-        later = paths[0].stat().st_mtime + 3600
-        os.utime(paths[0], (later, later))
-        found.refresh()
-        found.house.now = lambda: later + 5
+        begun = last_record(paths[0])
+        found.house.now = lambda: begun + 5
         for status, each in made.items():
             assert [each.session_id] == _keys(found.get(f"/?status={status}").text)
         assert found.get("/?status=nonsense").status == 200
-
-
-def test_how_many_sessions_stand_is_found_out_in_the_background(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("steno.web.standing._AT_ONCE", 1)
-    every = [session(seed=f"s{number}", full=True).turn("x", "y") for number in range(3)]
-    with exploring(tmp_path, *every) as (found, paths):
-        for path in paths:
-            os.utime(path, (1, 1))
-        found.refresh()
-        way = 'href="/?status=finished"'
-        found.house.standing.close()
-        fresh = found.house.standing = Standing()
-        shown = shown_files_of(found)
-        assert fresh.kinds(shown, 10.0**9, wait=False) is None
-        fresh.wait()
-        assert set((fresh.kinds(shown, 10.0**9, wait=False) or {}).values()) == {"finished"}
-        assert way in found.get("/").text
 
 
 def test_what_is_broken_can_be_asked_for(tmp_path: Path) -> None:
@@ -211,7 +182,8 @@ def at_work(number: int = 0) -> Session:
 def test_a_session_at_work_says_what_it_does_and_how_full_its_context_is(tmp_path: Path) -> None:
     made = at_work()
     with exploring(tmp_path, made) as (found, paths):
-        found.house.now = lambda: paths[0].stat().st_mtime + 5
+        begun = last_record(paths[0])
+        found.house.now = lambda: begun + 5
         text = found.get("/").text
         (now,) = re.findall(r'<div class="now">.*?</div>', text)
         assert '<b class="mid">Bash</b><code>make all the things</code>' in now
@@ -229,10 +201,7 @@ def test_live_sessions_stand_above_all_others_wherever_they_would_stand(
         for n in range(12)
     ]
     with exploring(tmp_path, live, *every) as (found, paths):
-        begun = paths[0].stat().st_mtime
-        for path in paths[1:]:
-            os.utime(path, (1, 1))
-        found.refresh()
+        begun = last_record(paths[0])
         found.house.now = lambda: begun + 5
         way, seen = "/", list[str]()
         while way:
@@ -252,7 +221,7 @@ def test_who_waits_for_days_is_no_longer_live(tmp_path: Path) -> None:
     asks = session(seed="asks", full=True).user("go on")
     asks.assistant(tool("AskUserQuestion", questions=[]))
     with exploring(tmp_path, asks) as (found, paths):
-        begun = paths[0].stat().st_mtime
+        begun = last_record(paths[0])
         for days, live in ((0, True), (2, False)):
             found.house.now = lambda days=days: begun + 5 + days * 86_400
             text = found.get("/").text
@@ -272,7 +241,7 @@ def test_a_day_long_ago_has_room_in_its_column(tmp_path: Path) -> None:
 def test_a_session_that_died_at_work_does_not_stay_live(tmp_path: Path) -> None:
     with exploring(tmp_path, at_work()) as (found, paths):
         for hours, live in ((0, True), (6, False)):
-            later = paths[0].stat().st_mtime + 5 + hours * 3600
+            later = last_record(paths[0]) + 5 + hours * 3600
             found.house.now = lambda later=later: later
             assert ('<div class="now">' in found.get("/").text) is live
 
@@ -280,7 +249,7 @@ def test_a_session_that_died_at_work_does_not_stay_live(tmp_path: Path) -> None:
 def test_the_list_streams_what_changed(tmp_path: Path) -> None:
     made = at_work()
     with exploring(tmp_path, made, session(seed="old").turn("old", "ok")) as (found, paths):
-        begun = paths[0].stat().st_mtime
+        begun = last_record(paths[0])
         found.house.now = lambda: begun + 5
         with streaming(found, "/live") as stream:
             first, _ = stream.next("rows")

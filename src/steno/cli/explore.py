@@ -200,6 +200,7 @@ def _keep_fresh(house: "House") -> None:
     from steno.store.watch import Watch
     from steno.web.warm import warm
 
+    house.rebuild = lambda: threading.Thread(target=_rebuild, args=(house,), daemon=True).start()
     with Watch(house.home.roots) as watch:
         for number, changes in enumerate(watch):
             _sync(house, house.home)
@@ -209,6 +210,11 @@ def _keep_fresh(house: "House") -> None:
             if not house.ward.round.ended:
                 # Where it takes long, it waits until somebody asks.
                 house.ward.look(_SMALL)
+
+
+def _rebuild(house: "House") -> None:
+    _sync(house, house.home)
+    house.news.tell()
 
 
 def _sync(house: "House", home: Home) -> None:

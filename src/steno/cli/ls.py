@@ -14,6 +14,7 @@ from steno.errors import Unreadable
 from steno.report import clock, words
 from steno.report.usage.wanted import fits
 from steno.safe.terminal import ColourMode, Line, one_line
+from steno.session.liveness import activity_age, is_live
 from steno.store.archive.opened import Archived
 from steno.store.count import count_agents, count_turns
 from steno.store.discover import Discovery, Found, Problem
@@ -33,7 +34,6 @@ _MARKS: Final = {
 }
 _ARCHIVED: Final = "archived only"
 _STATUSES: Final = ("live", "running", "waiting", "finished", "interrupted", "failed", "archived")
-_RECENT: Final = 86_400
 _WIDE: Final = 100
 
 
@@ -41,7 +41,8 @@ class _Row(msgspec.Struct):
     found: Found
     look: Glance
     title: str
-    turns: int
+    turns: int | None
+    """None where the file is too large to count them."""
     short: str = ""
     again: str = ""
     """What names it in another command: the short id, or its path where that does not."""
@@ -239,8 +240,7 @@ def _is_live(found: Found, look: Glance, now: float) -> bool:
     """Whether somebody should look now: it runs, or has been waiting for less than a day."""
     if isinstance(found, Archived):
         return False
-    recent = now - found.mtime_ns / 1e9 < _RECENT
-    return look.status == "running" or (look.status == "waiting" and recent)
+    return is_live(look.ending, activity_age(now, look.ended))
 
 
 def _marked(row: _Row, cells: Line) -> Line:
@@ -274,7 +274,9 @@ def _columns(rows: list[_Row], *, wide: bool) -> list[Column]:
             most=14,
             needs=37,
         ),
-        Column("TURNS", [f"{row.turns:,}" for row in rows], right=True),
+        Column(
+            "TURNS", ["-" if row.turns is None else f"{row.turns:,}" for row in rows], right=True
+        ),
         Column("SIZE", [words.size(row.found.size) for row in rows], "dim", right=True, needs=36),
         Column("LAST", [_last(row) for row in rows], right=True),
         Column(

@@ -67,6 +67,28 @@ def _fault(error: Exception) -> int:
 
 
 def _call(arguments: list[str]) -> int:
+    from steno.store.damaged_state import on_damage
+
+    on_damage(complain)
+    try:
+        return _call_once(arguments)
+    except Exception as error:
+        if not _recovered(error):
+            raise
+    # What was damaged has been set aside, and is made anew.
+    return _call_once(arguments)
+
+
+def _recovered(error: Exception) -> bool:
+    """Whether an index was damaged, and set aside."""
+    if "sqlite3" not in sys.modules:
+        return False
+    from steno.index.recovery import recover
+
+    return recover(error)
+
+
+def _call_once(arguments: list[str]) -> int:
     try:
         folders = _folders_to_sync(arguments)
         if folders is None or COMPLETE in os.environ:
@@ -78,6 +100,8 @@ def _call(arguments: list[str]) -> int:
 
         sync_folders(folders)
     except StenoError as error:
+        if _recovered(error):
+            return _call_once(arguments)
         complain(str(error), error.hint)
         return _exit_code(error)
     return 0

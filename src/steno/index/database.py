@@ -17,20 +17,22 @@ __all__ = [
     "DATABASE",
     "VERSION",
     "Damaged",
+    "last_opened",
     "open_database",
     "open_to_read",
-    "set_aside",
     "stamp_of",
     "transaction",
 ]
 
 DATABASE: Final = "index.sqlite"
-_SCRIPTS: Final = ("schema.sql", "schema-2.sql")
+_SCRIPTS: Final = ("schema.sql", "schema-2.sql", "schema-3.sql")
 VERSION: Final = len(_SCRIPTS)
 """Which version of the tables this steno writes."""
 _CURE: Final = "`steno sync --rebuild` makes it anew"
 _BUSY_MS: Final = 30_000
 _CACHE_KIB: Final = 65_536
+last_opened: Final[list[str]] = []
+"""The folder of the index that this process opened last; none before the first."""
 
 
 def open_database(folder: str) -> sqlite3.Connection:
@@ -39,9 +41,11 @@ def open_database(folder: str) -> sqlite3.Connection:
     Raises:
         Unwritable: the folder cannot be written to, or a newer steno made the index.
     """
+    last_opened[:] = [folder]
     try:
         make_folder(folder)
         path = os.path.join(folder, DATABASE)
+        _refuse_folder(path)
         # Made here, so that nobody else may read it from the first byte on.
         os.close(open_private(path, os.O_RDWR | os.O_CREAT))
         connection = _connect(path)
@@ -49,23 +53,13 @@ def open_database(folder: str) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         _bring_up_to_date(connection, path)
+    except Damaged:
+        raise
     except (OSError, sqlite3.OperationalError) as error:
         raise Unwritable(f"cannot write the index in {folder}: {_said(error)}") from error
     except sqlite3.DatabaseError as error:
         raise Damaged(f"the index in {folder} is damaged: {error}", hint=_CURE) from error
     return connection
-
-
-def set_aside(folder: str) -> None:
-    """Put a damaged index out of the way, and its words, which mean nothing without it."""
-    from shutil import rmtree
-
-    path = os.path.join(folder, DATABASE)
-    os.replace(path, f"{path}.damaged")
-    for ending in ("-wal", "-shm"):
-        if os.path.exists(path + ending):
-            os.unlink(path + ending)
-    rmtree(os.path.join(folder, "words"), ignore_errors=True)
 
 
 def stamp_of(folder: str) -> tuple[int, ...]:
@@ -87,11 +81,15 @@ def open_to_read(folder: str) -> sqlite3.Connection | None:
     """Return the index in a folder for reading; None where there is none of this version.
 
     Raises:
-        Unreadable: it is there, and is no index.
+        Damaged: it is there, and is no index.
+        Unreadable: it cannot be read.
     """
     path = os.path.join(folder, DATABASE)
     if not os.path.exists(path):
         return None
+    last_opened[:] = [folder]
+    if not os.path.isfile(path):
+        raise Damaged(f"{path} is not a file", hint=_CURE)
     try:
         connection = _connect_to_read(path)
         if _version(connection) != VERSION:
@@ -101,7 +99,7 @@ def open_to_read(folder: str) -> sqlite3.Connection | None:
     except sqlite3.OperationalError as error:
         raise Unreadable(f"cannot read the index in {folder}: {error}") from error
     except sqlite3.DatabaseError as error:
-        raise Unreadable(f"the index in {folder} is damaged: {error}", hint=_CURE) from error
+        raise Damaged(f"the index in {folder} is damaged: {error}", hint=_CURE) from error
     return connection
 
 
@@ -117,6 +115,11 @@ def _connect_to_read(path: str) -> sqlite3.Connection:
             address, uri=True, isolation_level=None, check_same_thread=False
         )
     return connection
+
+
+def _refuse_folder(path: str) -> None:
+    if os.path.isdir(path):
+        raise Damaged(f"{path} is a directory", hint=_CURE)
 
 
 class Damaged(Unwritable):

@@ -10,11 +10,20 @@ from steno.format.records import Record
 from steno.index.changes import lines_changed, lines_in_patch
 from steno.index.lines import Block, Line
 from steno.index.moments import millis
-from steno.index.state import SHIFT, Call, Doc, Harvest, Row, State, Turn
+from steno.index.state import SHIFT, Call, Doc, Harvest, LastState, Row, State, Turn
 from steno.index.tally import Tally, key_of
 from steno.index.words import Part, parts_of
+from steno.session.liveness import LastMessage
 from steno.session.story.outcomes import outcome_of
-from steno.session.story.prompts import BY_PEOPLE, STARTS, origin_of, tagged, words_of
+from steno.session.story.prompts import (
+    BY_PEOPLE,
+    STARTS,
+    Origin,
+    inside,
+    origin_of,
+    tagged,
+    words_of,
+)
 from steno.session.story.usage import SYNTHETIC
 
 __all__ = ["Fold"]
@@ -26,6 +35,13 @@ _PATHS: Final = ("file_path", "notebook_path", "path")
 _EDITING: Final = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
 _SPAWNING: Final = frozenset(("Task", "Agent"))
 _OPEN_CALLS: Final = 1_000
+_LAST: Final[dict[Origin, LastMessage]] = {
+    "human": "prompt",
+    "queued": "prompt",
+    "result": "prompt",
+    "interrupt": "interrupt",
+}
+_EXITS: Final = frozenset(("/exit", "/quit"))
 _TITLE: Final = 200
 
 
@@ -63,6 +79,8 @@ class Fold:
         kind = line.type or ""
         speaks = kind in _ROLES
         goes_on = state.course.follow(line, odd=record is not None)
+        if speaks and not line.is_sidechain:
+            state.last = LastState(*_last_message(line))
         if kind == "user" and not _results_in(line):
             if record is None:
                 record = Record(raw, offset, b"", decode_envelope(raw))
@@ -126,6 +144,9 @@ class Fold:
         state, before = self._state, self._state.turn
         aside = bool(line.is_sidechain)
         origin = origin_of(record, agent=aside)
+        if not aside:
+            state.last.kind = _LAST.get(origin, "other")
+            state.last.left = origin == "command" and _leaves(record)
         if goes_on:
             state.course.said(origin, time)
         if (origin not in STARTS and origin != "summary") or (aside and state.main):
@@ -288,10 +309,19 @@ class Fold:
         elif kind == "summary":
             if line.summary:
                 self._link(message, "summary", line.leaf_uuid or "", line.summary[:_TITLE])
-        elif kind == "system" and line.subtype == "compact_boundary":
-            self._link(message, "compacted", line.uuid or "")
+        elif kind == "system":
+            self._system(line, message)
+        elif kind == "cost-state":
+            # The newest clients write it when they are closed.
+            state.last.left = True
         elif line.pr_url:
             self._link(message, "pr", line.pr_url)
+
+    def _system(self, line: Line, message: int) -> None:
+        if line.subtype == "compact_boundary":
+            self._link(message, "compacted", line.uuid or "")
+        elif line.subtype == "api_error":
+            self._state.last.refused = True
 
     def _link(self, message: int, kind: str, target: str, note: str = "") -> None:
         self._links.append((self._file, message, kind, target, note))
@@ -337,6 +367,22 @@ def _results_in(line: Line) -> int:
     if content.__class__ is not list:
         return 0
     return sum(block.type == "tool_result" for block in cast("list[Block]", content))
+
+
+def _last_message(line: Line) -> tuple[LastMessage, list[str]]:
+    """Return what kind of message a record is, and the ids of its tool calls."""
+    content = line.message.content if line.message is not None else None
+    blocks = cast("list[Block]", content) if content.__class__ is list else []
+    if line.type == "assistant":
+        calls = [block.id for block in blocks if block.type == "tool_use" and block.id]
+        return "error" if line.is_api_error_message else "answer", calls[:_OPEN_CALLS]
+    # A prompt is told apart by its origin.
+    return "prompt" if _results_in(line) else "other", []
+
+
+def _leaves(record: Record) -> bool:
+    """Whether a command closes the client."""
+    return inside(words_of(record), "command-name").strip() in _EXITS
 
 
 class _Agent(msgspec.Struct, rename="camel", gc=False):

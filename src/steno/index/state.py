@@ -5,6 +5,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from steno.index.course import Course
+from steno.session.liveness import Ending, LastMessage, ending_of
 
 __all__ = [
     "RULES",
@@ -12,6 +13,7 @@ __all__ = [
     "Call",
     "Doc",
     "Harvest",
+    "LastState",
     "Row",
     "State",
     "Turn",
@@ -19,7 +21,7 @@ __all__ = [
     "encode_state",
 ]
 
-RULES: Final = "3"
+RULES: Final = "4"
 """Which rules files are read by. Whoever changes what is kept of a record, or which words of it are
 searched, counts on: then everything is read again."""
 SHIFT: Final = 40
@@ -51,6 +53,18 @@ class Call(msgspec.Struct, gc=False):
     """Of a call for a sub-agent, which kind is asked for."""
 
 
+class LastState(msgspec.Struct, gc=False):
+    """The last message of the conversation, and what the client noted after it."""
+
+    kind: LastMessage = ""
+    calls: list[str] = []
+    """The ids of its tool calls."""
+    left: bool = False
+    """Whether the client was closed."""
+    refused: bool = False
+    """Whether the API returned an error."""
+
+
 class State(msgspec.Struct):
     """What reading on has to know of everything before."""
 
@@ -75,6 +89,14 @@ class State(msgspec.Struct):
     course: Course = msgspec.field(default_factory=Course)
     turn: Turn = msgspec.field(default_factory=Turn)
     open: dict[str, Call] = {}
+    last: LastState = msgspec.field(default_factory=LastState)
+
+    @property
+    def ending(self) -> Ending:
+        """What the session ends with."""
+        last = self.last
+        open_tools = [self.open[call].name for call in last.calls if call in self.open]
+        return ending_of(last.kind, open_tools, left=last.left, refused=last.refused)
 
 
 class Doc(msgspec.Struct, gc=False, array_like=True):
@@ -120,5 +142,14 @@ def encode_state(state: State) -> bytes:
 
 
 def decode_state(raw: bytes) -> State:
-    """Return a state that was kept; a new one for nothing."""
-    return msgspec.msgpack.decode(raw, type=State) if raw else State()
+    """Return a state that was kept; a new one for nothing.
+
+    Raises:
+        Damaged: it is not what was kept.
+    """
+    from steno.index.database import Damaged
+
+    try:
+        return msgspec.msgpack.decode(raw, type=State) if raw else State()
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Damaged(f"the index is damaged: {error}") from error

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import msgspec
 
 from steno.errors import StenoError, Unwritable
-from steno.index.database import Damaged, open_database, set_aside, transaction
+from steno.index.database import Damaged, open_database, transaction
 from steno.index.home import Home
 from steno.index.scan import Plan, Task, is_below, path_from, path_to, scan
 from steno.index.state import RULES
@@ -27,9 +27,11 @@ from steno.store.lock import Lock
 if TYPE_CHECKING:
     from steno.index.workers import Workers
 
-__all__ = ["Planned", "Report", "forget", "forget_files", "forget_gone", "sync"]
+__all__ = ["Planned", "Report", "forget", "forget_files", "forget_gone", "read_again", "sync"]
 
 _BATCH: Final = 384 << 20
+_BATCH_FILES: Final = 4_000
+"""Files in one batch: what is read is in the index as soon as its batch is done."""
 _LOCK: Final = "sync.lock"
 _UNREAD: Final = "UPDATE files SET size = -1, mark = x'' WHERE gone IS NULL"
 Planned: TypeAlias = Callable[[int], Callable[[int], None]]
@@ -58,7 +60,7 @@ def sync(
     workers: int | None = None,
     planned: Planned | None = None,
 ) -> Report:
-    """Read whatever is new below an index's roots into it.
+    """Read whatever is new below an index's roots into it; a damaged index is made anew.
 
     `planned` is told how many bytes there are to read, and returns what is to be told of each step.
 
@@ -66,20 +68,39 @@ def sync(
         Busy: another sync is at work, and we were not to wait.
         Unwritable: the index cannot be written.
     """
-    folder = index.folder
     began = time.monotonic()
+    for last in (False, False, True):
+        try:
+            report = _sync_once(index, planned, workers=workers, wait=wait)
+        except (StenoError, sqlite3.DatabaseError) as error:
+            from steno.index.recovery import recover
+
+            if last or not recover(error, index.folder):
+                raise _explained(error, index.folder) from error
+        else:
+            report.seconds = time.monotonic() - began
+            return report
+    raise AssertionError
+
+
+def _explained(error: StenoError | sqlite3.DatabaseError, folder: str) -> StenoError:
+    if isinstance(error, StenoError):
+        return error
+    return Unwritable(f"cannot write the index in {folder}: {error}")
+
+
+def _sync_once(index: Home, planned: Planned | None, *, workers: int | None, wait: bool) -> Report:
+    folder = index.folder
     connection = open_database(folder)
     try:
         with Lock(os.path.join(folder, _LOCK), wait=wait):
-            report = _Sync(connection, folder, workers).run(index.roots, planned)
+            return _Sync(connection, folder, workers).run(index.roots, planned)
     except StenoError:
         raise
-    except (sqlite3.OperationalError, OSError) as error:
+    except OSError as error:
         raise Unwritable(f"cannot write the index in {folder}: {error}") from error
     finally:
         connection.close()
-    report.seconds = time.monotonic() - began
-    return report
 
 
 def forget(index: Home) -> None:
@@ -90,16 +111,27 @@ def forget(index: Home) -> None:
     Raises:
         Unwritable: the index cannot be written.
     """
-    from steno.index.texts import drop_damaged_texts
+    from steno.index.recovery import recover
+    from steno.index.texts import WordsDamaged, open_texts
 
     try:
-        connection = open_database(index.folder)
-    except Damaged:
-        set_aside(index.folder)
-        connection = open_database(index.folder)
+        read_again(index.folder)
+        open_texts(index.folder)
+    except (Damaged, WordsDamaged, sqlite3.DatabaseError) as error:
+        if not recover(error, index.folder):
+            raise _explained(error, index.folder) from error
+        read_again(index.folder)
+
+
+def read_again(folder: str) -> None:
+    """Mark every file that is on the disk as unread.
+
+    Raises:
+        Unwritable: the index cannot be written.
+    """
+    connection = open_database(folder)
     try:
-        with Lock(os.path.join(index.folder, _LOCK)), transaction(connection):
-            drop_damaged_texts(index.folder)
+        with Lock(os.path.join(folder, _LOCK)), transaction(connection):
             connection.execute(_UNREAD)
     finally:
         connection.close()
@@ -237,7 +269,7 @@ def _parts(plan: Plan) -> Iterator[Plan]:
     for task in plan.tasks:
         lot.tasks.append(task)
         size += task.size - task.start
-        if size >= _BATCH:
+        if size >= _BATCH or len(lot.tasks) >= _BATCH_FILES:
             yield lot
             lot, size = Plan([], [], [], 0, plan.problems), 0
     if lot.tasks or lot.touched or lot.gone or not plan.tasks:

@@ -121,6 +121,8 @@ class Tables:
     def settle(self, task: Task, done: int, mark: bytes, state: State, title: str) -> None:
         """Note how far a file was read, and what its session is about."""
         row = _session_row(task.file, task.place, state, title)
+        gone = round(time.time()) if task.gone else None
+        row = (*row, state.ending, self._grown(task, done), task.size, gone)
         before = self._connection.execute(
             "SELECT s.id, s.agent, s.project, s.started, f.path "
             "FROM sessions s JOIN files f ON f.id = s.file WHERE s.file = ?",
@@ -141,11 +143,20 @@ class Tables:
                 done,
                 mark,
                 encode_state(state),
-                round(time.time()) if task.gone else None,
+                gone,
                 task.file,
             ),
         )
-        self._connection.execute(_insert("sessions", 23, verb="INSERT OR REPLACE"), row)
+        self._connection.execute(_insert("sessions", 27, verb="INSERT OR REPLACE"), row)
+
+    def _grown(self, task: Task, done: int) -> int | None:
+        """Return when a file was last seen growing: longer than at the sync before, and the same."""
+        if 0 < task.start < done and not task.gone:
+            return task.mtime // 1_000_000
+        before = self._connection.execute(
+            "SELECT grown FROM sessions WHERE file = ?", (task.file,)
+        ).fetchone()
+        return before[0] if before is not None and not task.anew else None
 
     # Words
 

@@ -25,8 +25,8 @@ __all__ = [
     "SPLIT",
     "TEXT",
     "Texts",
+    "WordsDamaged",
     "analyzer",
-    "drop_damaged_texts",
     "open_texts",
 ]
 
@@ -41,40 +41,51 @@ FAILED: Final = 1
 _ANALYZER: Final = "words"
 FOLDER: Final = "words"
 """The folder of an index that holds them."""
+DAMAGE_SIGNS: Final = (
+    "corrupt",
+    "does not exist",
+    "no such file",
+    "is a directory",
+    "incompatible",
+    "footer",
+    "unexpected end",
+    "unexpectedeof",
+    "malformed",
+    "expected value",
+    "eof while",
+    "invalid",
+)
+"""What the engine says of files that are not as it wrote them."""
 _HEAP: Final = 128_000_000
 _SMALL_HEAP: Final = 16_000_000
+
+
+class WordsDamaged(Unreadable):
+    """The words of an index cannot be read any more."""
 
 
 def open_texts(folder: str) -> "Texts":
     """Return the words in the folder of an index; they are made where there are none.
 
     Raises:
-        Unreadable: they are damaged.
+        WordsDamaged: they are damaged.
         Unwritable: there are none, and they cannot be made.
     """
     import tantivy
 
     path = os.path.join(folder, FOLDER)
+    hint = "`steno sync --rebuild` makes them anew"
+    if os.path.lexists(path) and not os.path.isdir(path):
+        raise WordsDamaged(f"{path} is not a folder", hint=hint)
     try:
         make_folder(path)
         index = tantivy.Index(_schema(), path=path, reuse=True)
     except OSError as error:
         raise unwritable(path, error) from error
     except ValueError as error:
-        hint = "`steno sync --rebuild` makes them anew"
-        raise Unreadable(f"the words of the index in {path} are damaged", hint=hint) from error
+        raise WordsDamaged(f"the words of the index in {path} are damaged", hint=hint) from error
     index.register_tokenizer(_ANALYZER, analyzer())
     return Texts(index)
-
-
-def drop_damaged_texts(folder: str) -> None:
-    """Throw the words of an index away if they cannot be opened any more."""
-    from shutil import rmtree
-
-    try:
-        open_texts(folder)
-    except Unreadable:
-        rmtree(os.path.join(folder, FOLDER))
 
 
 def analyzer() -> "tantivy.TextAnalyzer":
@@ -190,6 +201,9 @@ def _telling() -> Generator[None, None, None]:
         raise _unwritable(error) from error
 
 
-def _unwritable(error: ValueError) -> Unwritable:
-    hint = "make room and try again" if "No space left" in str(error) else ""
+def _unwritable(error: ValueError) -> Unwritable | WordsDamaged:
+    said = str(error).lower()
+    if any(sign in said for sign in DAMAGE_SIGNS):
+        return WordsDamaged(f"the words of the index are damaged: {error}")
+    hint = "make room and try again" if "no space left" in said else ""
     return Unwritable(f"cannot write the words of the index: {error}", hint=hint)

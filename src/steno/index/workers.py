@@ -24,6 +24,8 @@ __all__ = ["Reaped", "Workers"]
 STRETCH: Final = 16 << 20
 """How much of one file is read in one go."""
 _JOB: Final = 4 << 20
+_JOB_FILES: Final = 64
+"""Files in one job: decoding its result blocks all other threads of the process."""
 _LITTLE: Final = 48 << 20
 _WORKERS: Final = 2
 
@@ -137,7 +139,7 @@ class _Work:
         """Take some jobs off the list: several small files, or one big one."""
         some: list[Job] = []
         size = 0
-        while self._jobs and size < _JOB:
+        while self._jobs and size < _JOB and len(some) < _JOB_FILES:
             job = self._jobs.popleft()
             some.append(job)
             size += self._tasks[job.task].size - job.start

@@ -8,7 +8,10 @@ from steno.index.scan import path_to
 
 __all__ = ["SHARED", "key_of", "keys_of", "read_key", "titled_at"]
 
-SHARED: Final = "(SELECT count(*) > 1 FROM sessions k WHERE k.id = s.id AND k.agent = '')"
+SHARED: Final = (
+    "(SELECT count(*) > 1 FROM "
+    "(SELECT 1 FROM sessions k WHERE k.id = s.id AND k.agent = '' LIMIT 2))"
+)
 """SQL: whether several sessions bear the id of `s`."""
 _MARK: Final = "~"
 _CHUNK: Final = 500

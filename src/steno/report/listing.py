@@ -1,4 +1,7 @@
-"""Sessions as a list: which there are, filtered and sorted, and what stands beside each title."""
+"""Sessions as a list: which there are, filtered and sorted, and what stands beside each title.
+
+Everything is counted and cut by SQLite: what is fetched is bounded by what a page shows.
+"""
 
 import os
 import sqlite3
@@ -7,12 +10,20 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from steno.index.scan import path_to
 from steno.index.state import SHIFT
 from steno.report.keys import SHARED, key_of
 from steno.report.prices import Prices
+from steno.report.session_status import (
+    StatusFilter,
+    live_since,
+    live_sql,
+    status_sql,
+)
 from steno.report.usage.indexed import count_files
 from steno.report.usage.totals import Figures as Spent
 from steno.report.usage.totals import summed
+from steno.session.liveness import Ending
 from steno.session.story.figures import Figures
 
 __all__ = [
@@ -22,21 +33,24 @@ __all__ = [
     "Choice",
     "Count",
     "FacetName",
+    "FacetValues",
+    "Group",
     "Has",
     "Listed",
     "Listing",
-    "ShownFile",
     "Size",
     "Sort",
     "activity_of",
     "costs_of",
     "counts_of",
     "facets_of",
-    "files_of",
+    "files_at",
+    "group_totals",
     "ids_of",
     "list_sessions",
-    "shown_files",
+    "live_sessions",
     "sizes_of",
+    "statuses_of",
     "titled",
 ]
 
@@ -49,7 +63,7 @@ HAS: Final[dict[Has, str]] = {
     "agents": "s.file IN (SELECT owner FROM sessions WHERE agents > 0)",
     "compacted": "s.compactions > 0",
     "abandoned": "s.rewound > 0",
-    "archived": "f.gone IS NOT NULL",
+    "archived": "s.gone IS NOT NULL",
     "pr": "s.file IN (SELECT file FROM links WHERE kind = 'pr')",
 }
 """What a session may have, and how the index tells."""
@@ -62,26 +76,26 @@ SIZES: Final[dict[Size, tuple[int, int | None]]] = {
 }
 """How many bytes a session's own file has: from, and up to."""
 SORTS: Final[dict[Sort, str]] = {
-    "newest": "coalesce(s.ended, 0)",
-    "oldest": "-coalesce(s.ended, 0)",
+    "newest": "s.last",
+    "oldest": "-s.last",
     "longest": "s.worked",
     "turns": "s.turns",
-    "largest": "f.size",
+    "largest": "s.size",
 }
 """By what they are sorted, highest first."""
 _AMONG: Final = "(SELECT value FROM json_each(?))"
 _LARGEST: Final = (1 << 63) - 1
-_FROM: Final = "FROM sessions s JOIN files f ON f.id = s.file"
-_SHOWN: Final = "s.agent = '' AND NOT s.hidden"
+_FROM: Final = "FROM sessions s"
+_SHOWN: Final = "s.listed = 1"
 _AGENTS: Final = "(SELECT total(a.agents) FROM sessions a WHERE a.owner = s.file)"
 _COLUMNS: Final = (
     "s.file, s.id, s.title, s.project, s.branch, s.model, s.started, s.ended, s.turns, s.steps, "
-    f"s.failed, s.worked, {_AGENTS}, s.compactions, s.rewound, f.path, f.size, f.mtime, f.gone, "
-    f"{SHARED}"
+    f"s.failed, s.worked, {_AGENTS}, s.compactions, s.rewound, f.path, s.size, s.gone, "
+    f"s.ending, s.grown, {SHARED}"
 )
+_MOST_VALUES: Final = 200
+"""How many values of a facet are counted one by one."""
 _SLICES: Final = 28
-_NANO: Final = 1_000_000
-"""Nanoseconds in a millisecond."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -95,8 +109,9 @@ class Choice(msgspec.Struct, frozen=True):
     """The earliest time they were last active, in milliseconds."""
     has: tuple[Has, ...] = ()
     size: Size | None = None
-    written: int | None = None
-    """The earliest time their file was written, in milliseconds."""
+    status: StatusFilter | None = None
+    now: int = 0
+    """The time that the status is asked for, in milliseconds."""
     sessions: tuple[str, ...] | None = None
     """The only ones, by their ids."""
     files: tuple[int, ...] | None = None
@@ -120,9 +135,10 @@ class Listed(msgspec.Struct, frozen=True):
     figures: Figures
     path: str
     size: int
-    written: int
-    """When its file was."""
     gone: bool
+    ending: Ending
+    grown: int | None
+    """When its file was last seen growing."""
     key: str
     """What an address calls it."""
     rank: int
@@ -137,20 +153,28 @@ class Listing(msgspec.Struct, frozen=True):
     more: bool
 
 
-class ShownFile(msgspec.Struct, frozen=True):
-    """The file of a session that is on the disk. Times are milliseconds."""
-
-    file: int
-    path: str
-    size: int
-    written: int
-
-
 class Count(msgspec.Struct, frozen=True):
     """A value that sessions have, and how many have it."""
 
     name: str
     number: int
+
+
+class FacetValues(msgspec.Struct, frozen=True):
+    """The most frequent values of a column."""
+
+    values: list[Count]
+    more: int
+    """How many values are left out."""
+
+
+class Group(msgspec.Struct, frozen=True):
+    """The sessions under one heading: of a project, or last active in some time."""
+
+    project: str | None = None
+    low: int | None = None
+    """Milliseconds; None with no `project` stands for sessions without a time."""
+    high: int | None = None
 
 
 def list_sessions(
@@ -171,21 +195,47 @@ def list_sessions(
         where += f" AND s.file NOT IN {_AMONG}"
         values = [*values, _some(without)]
     rank = SORTS[choice.sort]
-    behind = ""
     if after is not None:
-        behind = f"AND ({rank}, s.file) < (?, ?)"
+        where += f" AND ({rank}, s.file) < (?, ?)"
         values = [*values, *after]
-    rows = connection.execute(
-        f"SELECT {_COLUMNS}, {rank} {_FROM} WHERE {where} {behind} "
-        f"ORDER BY {rank} DESC, s.file DESC LIMIT ?",
-        [*values, limit + 1],
+    rows = _rows(connection, where, values, rank, f"{rank} DESC, s.file DESC", limit + 1)
+    return Listing(rows[:limit], total, len(rows) > limit)
+
+
+def live_sessions(connection: sqlite3.Connection, choice: Choice, limit: int) -> Listing:
+    """Return the first live ones of the sessions that fit, those at work first, and their number."""
+    where, values = _where(msgspec.structs.replace(choice, status="live"))
+    total: int = connection.execute(f"SELECT count(*) {_FROM} WHERE {where}", values).fetchone()[0]
+    if not total:
+        return Listing([], 0, more=False)
+    order = "s.ending IN ('answered', 'question'), s.active DESC, s.file DESC"
+    rows = _rows(connection, where, values, "s.last", order, limit)
+    return Listing(rows, total, total > len(rows))
+
+
+def _rows(
+    connection: sqlite3.Connection,
+    where: str,
+    values: Sequence[Any],
+    rank: str,
+    order: str,
+    limit: int,
+) -> list[Listed]:
+    """Return the first rows; what is beside each is looked up for those alone."""
+    chosen = connection.execute(
+        f"SELECT s.file, {rank} {_FROM} WHERE {where} ORDER BY {order} LIMIT ?", [*values, limit]
     ).fetchall()
-    return Listing([_listed(row) for row in rows[:limit]], total, len(rows) > limit)
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} {_FROM} JOIN files f ON f.id = s.file WHERE s.file IN {_AMONG}",
+        (_some([file for file, _ in chosen]),),
+    )
+    known = {row[0]: row for row in rows}
+    return [_listed((*known[file], number)) for file, number in chosen]
 
 
 def _listed(row: tuple[Any, ...]) -> Listed:
     file, name, title, project, branch, model, started, ended, *counts = row[:15]
-    path, size, mtime, gone, shared, rank = row[15:]
+    path, size, gone, ending, grown, shared, rank = row[15:]
     turns, steps, failed, worked, agents, compactions, branches = map(int, counts)
     return Listed(
         file=file,
@@ -208,8 +258,9 @@ def _listed(row: tuple[Any, ...]) -> Listed:
         ),
         path=os.fsdecode(path),
         size=size,
-        written=mtime // _NANO,
         gone=gone is not None,
+        ending=ending,
+        grown=grown,
         key=key_of(name, file, shared=bool(shared)),
         rank=rank,
     )
@@ -230,15 +281,14 @@ def _where(choice: Choice, *, leave: str = "") -> tuple[str, list[Any]]:
         where += [HAS[each] for each in choice.has]
     if choice.size is not None and leave != "size":
         low, high = SIZES[choice.size]
-        where.append("f.size >= ? AND f.size < ?")
+        where.append("s.size >= ? AND s.size < ?")
         values += (low, high or _LARGEST)
-    if choice.written is not None:
-        where.append("f.mtime >= ?")
-        values.append(choice.written * _NANO)
+    if choice.status is not None and leave != "status":
+        where.append(_status(choice, choice.status))
     if choice.sessions is not None:
         where.append(f"s.id IN {_AMONG}")
         values.append(_some(choice.sessions))
-    for files in (choice.among, choice.files if leave != "files" else None):
+    for files in (choice.among, choice.files if leave != "status" else None):
         if files is not None:
             where.append(f"s.file IN {_AMONG}")
             values.append(_some(files))
@@ -250,20 +300,72 @@ def _some(values: Sequence[str] | Sequence[int]) -> str:
     return msgspec.json.encode(values).decode()
 
 
-def files_of(connection: sqlite3.Connection, choice: Choice) -> list[int]:
-    """Return the numbers of the files that fit, as if none was chosen by its number."""
-    where, values = _where(choice, leave="files")
-    return [file for (file,) in connection.execute(f"SELECT s.file {_FROM} WHERE {where}", values)]
+def _status(choice: Choice, status: StatusFilter) -> str:
+    if status == "live":
+        since = live_since(choice.now)
+        return f"s.active >= {since} AND {live_sql(choice.now)} AND s.gone IS NULL"
+    if status == "damaged":
+        # Which these are stands in `files`.
+        return "s.gone IS NULL"
+    return f"{status_sql(choice.now)} = '{status}' AND s.gone IS NULL"
 
 
-def shown_files(connection: sqlite3.Connection) -> list[ShownFile]:
-    """Return the file of every session that is listed and is there."""
-    rows = connection.execute(
-        f"SELECT f.id, f.path, f.size, f.mtime {_FROM} WHERE {_SHOWN} AND f.gone IS NULL"
+def statuses_of(connection: sqlite3.Connection, choice: Choice) -> dict[str, int]:
+    """Return how many sessions have each status, as if none was chosen."""
+    where, values = _where(choice, leave="status")
+    return dict(
+        connection.execute(
+            f"SELECT {status_sql(choice.now)}, count(*) {_FROM} "
+            f"WHERE {where} AND s.gone IS NULL GROUP BY 1",
+            values,
+        ).fetchall()
     )
-    return [
-        ShownFile(file, os.fsdecode(path), size, mtime // _NANO) for file, path, size, mtime in rows
-    ]
+
+
+def files_at(connection: sqlite3.Connection, paths: Sequence[str]) -> tuple[int, ...]:
+    """Return the numbers of the files at some paths that are still there."""
+    find = "SELECT id FROM files WHERE path = ? AND gone IS NULL"
+    rows = (connection.execute(find, (path_to(path),)).fetchone() for path in paths)
+    return tuple(sorted(row[0] for row in rows if row is not None))
+
+
+def group_totals(
+    connection: sqlite3.Connection,
+    choice: Choice,
+    groups: Sequence[Group],
+    prices: Prices,
+    *,
+    most: int,
+) -> list[tuple[int, int | None]]:
+    """Return how many sessions each group has, and what they cost.
+
+    Costs are summed for `most` sessions at most; a group beyond that has none.
+    """
+    where, values = _where(choice)
+    totals: list[tuple[int, int | None]] = []
+    for group in groups:
+        test, bounds = _within(group)
+        within, all_values = f"{where} AND {test}", [*values, *bounds]
+        number: int = connection.execute(
+            f"SELECT count(*) {_FROM} WHERE {within}", all_values
+        ).fetchone()[0]
+        cost = None
+        if number <= most:
+            most -= number
+            files = connection.execute(f"SELECT s.file {_FROM} WHERE {within}", all_values)
+            costs = costs_of(connection, [file for (file,) in files], prices).values()
+            known = [each.cost for each in costs if each.cost is not None]
+            cost = sum(known) if known else None
+        totals.append((number, cost))
+    return totals
+
+
+def _within(group: Group) -> tuple[str, list[Any]]:
+    if group.project is not None:
+        return "s.project = ?", [group.project]
+    if group.low is None:
+        return "s.ended IS NULL", []
+    return "s.last >= ? AND s.last < ? AND s.ended IS NOT NULL", [group.low, group.high]
 
 
 def ids_of(connection: sqlite3.Connection, choice: Choice) -> set[str]:
@@ -284,19 +386,28 @@ def titled(
 def sizes_of(connection: sqlite3.Connection, choice: Choice) -> dict[Size, int]:
     """Return how many sessions have each size, as if none was chosen."""
     where, values = _where(choice, leave="size")
-    sums = ", ".join("total(f.size >= ? AND f.size < ?)" for _ in SIZES)
+    sums = ", ".join("total(s.size >= ? AND s.size < ?)" for _ in SIZES)
     ends = [end for low, high in SIZES.values() for end in (low, high or _LARGEST)]
     row = connection.execute(f"SELECT {sums} {_FROM} WHERE {where}", [*ends, *values]).fetchone()
     return dict(zip(SIZES, map(int, row), strict=True))
 
 
-def facets_of(connection: sqlite3.Connection, choice: Choice, name: FacetName) -> list[Count]:
-    """Return the values that sessions have, the most frequent first, as if none was chosen."""
+def facets_of(
+    connection: sqlite3.Connection, choice: Choice, name: FacetName, limit: int = _MOST_VALUES
+) -> FacetValues:
+    """Return the values that sessions have, the most frequent first, as if none was chosen.
+
+    The one that is chosen is always among them.
+    """
     where, values = _where(choice, leave=name)
+    chosen = getattr(choice, name)
     rows = connection.execute(
-        f"SELECT s.{name}, count(*) {_FROM} WHERE {where} GROUP BY 1 ORDER BY 2 DESC, 1", values
-    )
-    return [Count(value, number) for value, number in rows]
+        f"SELECT s.{name}, count(*), count(*) OVER () {_FROM} WHERE {where} GROUP BY 1 "
+        f"ORDER BY s.{name} = ? DESC, 2 DESC, 1 LIMIT ?",
+        [*values, chosen, limit],
+    ).fetchall()
+    counts = sorted((Count(*row[:2]) for row in rows), key=lambda each: (-each.number, each.name))
+    return FacetValues(counts, rows[0][2] - len(rows) if rows else 0)
 
 
 def counts_of(

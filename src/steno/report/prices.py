@@ -150,7 +150,7 @@ def _read_kept() -> _Kept:
     if raw is not None:
         try:
             found = msgspec.json.decode(raw, type=_Kept)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             return _Kept(release)
         if found.data == release:
             return found

@@ -10,17 +10,23 @@ from steno.store.found import Found
 __all__ = ["count_agents", "count_turns"]
 
 _LONGEST: Final = 64 << 20
+_MOST_READ: Final = 256 << 20
+"""Bytes of the largest file that is scanned; a listing shows no number for a larger one."""
 _SAMPLE: Final = 1 << 16
 _SEAM: Final = "compact_boundary"
 _ASIDE: Final = [b'"isSidechain":true', b'"isSidechain": true']
 
 
-def count_turns(found: Found) -> int:
+def count_turns(found: Found) -> int | None:
     """Return how many turns lead to where the session stands, rewound ones left out.
+
+    None for a file that is too large to be scanned for a listing.
 
     Raises:
         Unreadable: the file cannot be read any more.
     """
+    if found.size > _MOST_READ:
+        return None
     places: dict[str | None, int] = {}
     turns: list[str | None] = []
     last = 0
@@ -55,6 +61,8 @@ def count_agents(found: Found, files: Sequence[Found]) -> int:
     from steno.session.story.figures import agents_among
     from steno.store.library import open_found
 
+    if found.size > _MOST_READ:
+        return sum(not _warms_up(each) for each in files)
     with opened(found) as source:
         if next(_having(source, _ASIDE, 0), None) is None:
             return sum(not _warms_up(each) for each in files)
@@ -146,18 +154,23 @@ def _candidates(source: Source, *types: bytes, start: int = 0) -> Iterator[tuple
 
 def _having(source: Source, needles: list[bytes], start: int) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that hold one of some words, from a place on."""
-    rest = b""
+    parts: list[bytes] = []
+    held = 0
     for chunk in source.chunks(start):
         last = chunk.rfind(b"\n") + 1
-        if not last:
-            # No prompt is that long; what is left of the line will hold no whole record.
-            rest = rest + chunk if len(rest) < _LONGEST else b""
+        if last:
+            data = b"".join((*parts, chunk)) if parts else chunk
+            yield from _lines_with(needles, data, start - held, held + last)
+            parts = [chunk[last:]]
+        elif held < _LONGEST:
+            parts.append(chunk)
         else:
-            data = rest + chunk if rest else chunk
-            yield from _lines_with(needles, data, start - len(rest), len(rest) + last)
-            rest = chunk[last:]
+            # No prompt is that long; what is left of the line will hold no whole record.
+            parts = []
+        held = sum(map(len, parts))
         start += len(chunk)
-    yield from _lines_with(needles, rest, start - len(rest), len(rest))
+    rest = b"".join(parts)
+    yield from _lines_with(needles, rest, start - held, held)
 
 
 def _needles(sample: bytes, types: Iterable[bytes]) -> list[bytes]:

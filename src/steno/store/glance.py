@@ -7,28 +7,29 @@ say everything. Nothing here raises on what a file holds.
 import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
 import msgspec
 
 from steno.format.source import Source
+from steno.session.liveness import (
+    Ending,
+    LastMessage,
+    SessionStatus,
+    activity_age,
+    ending_of,
+    status_at,
+)
 from steno.store.archive.opened import opened
 from steno.store.found import Found
 from steno.store.titles import given_title
 
-__all__ = ["Glance", "Status", "glance", "shown_project"]
-
-Status: TypeAlias = Literal["running", "waiting", "finished", "interrupted", "failed", "empty"]
+__all__ = ["Glance", "glance", "shown_project"]
 
 END: Final = 1 << 16
 _FURTHEST: Final = 1 << 20
 # A pasted picture makes a first line of megabytes.
 _LONGEST: Final = 8 << 20
-# How long a client may be silent and still be alive: thinking, in a tool, waiting for a prompt.
-_QUIET: Final = 300
-_TOOL: Final = 1800
-_LIVE: Final = 900
-_ASKING: Final = frozenset(("AskUserQuestion", "ExitPlanMode"))
 _COMMAND: Final = re.compile(r"<command-name>\s*(/?[^<]*?)\s*</command-name>|<bash-input>([^<]*)<")
 _INTERRUPTED: Final = "[Request interrupted by user"
 _MACHINE: Final = re.compile(
@@ -92,7 +93,8 @@ class Glance(msgspec.Struct, frozen=True):
     entrypoint: str = ""
     first_time: str | int | float | None = None
     last_time: str | int | float | None = None
-    status: Status = "empty"
+    ending: Ending = ""
+    status: SessionStatus = "empty"
     prompted: bool = False
     answered: bool = False
     sidechain: bool = False
@@ -297,6 +299,7 @@ class _Look:
     def result(self, name: str, found: Found, now: float) -> Glance:
         own = [title for leaf, title in self.summaries if leaf in self.uuids]
         given = self.custom or given_title(found) or self.ai or (own[-1] if own else "")
+        ending = self._ending()
         return Glance(
             id=name,
             title=given or self.last_prompt or self.first_prompt or self.command,
@@ -308,7 +311,8 @@ class _Look:
             entrypoint=self.entrypoint,
             first_time=self.started,
             last_time=self.ended,
-            status=self._status(max(0.0, now - found.mtime_ns / 1e9)),
+            ending=ending,
+            status=status_at(ending, activity_age(now, _epoch(self.ended))),
             # A command alone, such as `/exit`, asks the model nothing.
             prompted=bool(self.first_prompt or (self.command and self.answered)),
             answered=self.answered,
@@ -317,25 +321,25 @@ class _Look:
             lent=tuple(pair for pair in self.summaries if pair[0] not in self.uuids),
         )
 
-    def _status(self, age: float) -> Status:
-        """Say how the session stands; a file does not tell whether its client still lives."""
+    def _ending(self) -> Ending:
+        """Return what the session ends with; a file does not say whether its client still runs."""
         line = self.last
         if line is None:
-            return "empty"
+            return ""
         blocks = _blocks(_message(line))
-        asked = [self.open[block.id] for block in blocks if block.id in self.open]
-        if asked and not self.left and _ASKING.intersection(asked):
-            return "waiting"
-        if asked:
-            return "interrupted" if self.left or age > _TOOL else "running"
-        if line.is_api_error_message or (self.refused and age > _QUIET):
-            return "failed"
-        if line.type != "assistant":
-            if _words(_message(line)).startswith(_INTERRUPTED):
-                return "interrupted"
-            if _is_human(line) or any(block.type == "tool_result" for block in blocks):
-                return "running" if age <= _QUIET and not self.left else "interrupted"
-        return "waiting" if age <= _LIVE and not self.left else "finished"
+        open_tools = [self.open[block.id] for block in blocks if block.id in self.open]
+        return ending_of(_kind(line, blocks), open_tools, left=self.left, refused=self.refused)
+
+
+def _kind(line: _Line, blocks: list[_Block]) -> LastMessage:
+    if line.is_api_error_message:
+        return "error"
+    if line.type == "assistant":
+        return "answer"
+    if _words(_message(line)).startswith(_INTERRUPTED):
+        return "interrupt"
+    answers = any(block.type == "tool_result" for block in blocks)
+    return "prompt" if answers or _is_human(line) else "other"
 
 
 def _message(line: _Line) -> _Message:

@@ -81,7 +81,7 @@ class SessionFile(msgspec.Struct, frozen=True):
     @property
     def turns(self) -> int:
         """How many turns it has; the file is scanned for it."""
-        return count_turns(self.found)
+        return count_turns(self.found) or 0
 
     def open(self) -> "Session":
         """Read it."""

@@ -3,7 +3,6 @@
 gate       who may look: host, method, origin, token; what a page may load
 app        the table of routes, and what an error looks like
 ward       looks after the sessions in the background: damage, risk, drift
-standing   how sessions stand: at work, waiting, at rest
 wire       requests as they come in: what is no HTTP ends here
 house      what the pages share: the index, opened sessions, prices, news of changes
 links      the address of everything; the HTML export has its own

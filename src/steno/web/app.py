@@ -5,6 +5,7 @@ it reads files. Streams are coroutines.
 """
 
 import inspect
+import sqlite3
 import sys
 from collections.abc import Awaitable, Callable, Container
 from importlib import import_module
@@ -78,6 +79,7 @@ def make_app(house: House, keys: Keys, hosts: Container[str]) -> ASGIApp:
         exception_handlers={
             StenoError: _failed(house),
             HTTPException: _failed(house),
+            sqlite3.DatabaseError: _failed(house),
             Exception: _broke(),
         },
     )
@@ -101,18 +103,29 @@ def _endpoint(house: House, name: str) -> Callable[[Request], Awaitable[Response
 
 def _failed(house: House) -> Callable[[Request, Exception], Awaitable[Response]]:
     async def failed(_request: Request, error: Exception) -> Response:
-        if isinstance(error, NotReady):
+        if isinstance(error, NotReady) or await run_in_threadpool(_recovered, house, error):
             text = await run_in_threadpool(page, house, "reading.html.j2", here="sessions")
             return HTMLResponse(text, 503, {"refresh": "1", "retry-after": "1"})
         if isinstance(error, HTTPException):
             status, words, hint = error.status_code, "There is no such page.", ""
         else:
-            status = _STATUS.get(type(error), 500)
+            status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
             words, hint = str(error), getattr(error, "hint", "") or ""
         text = await run_in_threadpool(page, house, "error.html.j2", words=words, hint=hint)
         return HTMLResponse(text, status)
 
     return failed
+
+
+def _recovered(house: House, error: Exception) -> bool:
+    """Set a damaged index aside and have it made anew; whether it was damaged."""
+    from steno.index.recovery import recover
+
+    if not recover(error, house.home.folder):
+        return False
+    house.forget_words()
+    house.rebuild()
+    return True
 
 
 def _broke() -> Callable[[Request, Exception], Awaitable[Response]]:

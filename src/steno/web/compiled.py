@@ -28,14 +28,14 @@ class Compiled(BytecodeCache):
 
     def load_bytecode(self, bucket: Bucket) -> None:
         """Fill in a template that was compiled before."""
-        found = kept(f"{_FOLDER}/{bucket.key}")
+        found = kept(f"{_FOLDER}/2-{bucket.key}")
         if found is not None and found[:_PRINT] == self._print_of(found[_PRINT:]):
             bucket.bytecode_from_string(found[_PRINT:])
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         """Keep a template that has just been compiled."""
         code = bucket.bytecode_to_string()
-        keep(f"{_FOLDER}/{bucket.key}", self._print_of(code) + code)
+        keep(f"{_FOLDER}/2-{bucket.key}", self._print_of(code) + code)
 
     def _print_of(self, code: bytes) -> bytes:
         return blake2b(self._made_by + code, digest_size=_PRINT).digest()

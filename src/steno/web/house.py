@@ -14,7 +14,6 @@ from steno.index.home import Home, index_of
 from steno.index.opened import Index
 from steno.index.texts import Texts, open_texts
 from steno.report.keys import key_of, read_key
-from steno.report.listing import ShownFile, shown_files
 from steno.report.names import argument
 from steno.report.price_file import chosen_prices
 from steno.report.prices import Prices
@@ -24,7 +23,6 @@ from steno.web.kept import Few, Kept
 from steno.web.news import News
 from steno.web.place import Place
 from steno.web.shelf import Shelf
-from steno.web.standing import Standing
 from steno.web.ward import Ward
 
 __all__ = ["House", "NotReady", "Place", "State"]
@@ -62,9 +60,10 @@ class House:
         self.shelf = Shelf()
         self.news = News()
         self.state = State()
-        self.standing = Standing()
         self.kept = Kept()
         self.drawn = Few()
+        self.rebuild: Callable[[], None] = _nothing
+        """Starts to make the index anew, where somebody keeps it fresh."""
         self.where = _where(home, demo=demo)
         """The options that make a command look at the same folders."""
         self.ward = Ward(home.roots, now, self.where)
@@ -87,15 +86,18 @@ class House:
         """The words of the index."""
         return open_texts(self.home.folder)
 
+    def forget_words(self) -> None:
+        """Open the words again when they are next asked for."""
+        self.__dict__.pop("texts", None)
+
     @cached_property
     def prices(self) -> Prices:
         """What models cost, with the reader's own prices if there are any."""
         return chosen_prices()
 
-    def files(self, index: Index) -> list[ShownFile]:
-        """The files of all sessions that are listed and are there; the same until the index changes."""
-        stamp = stamp_of(self.home.folder)
-        return self.kept.get(stamp, "files", lambda: shown_files(index.connection))
+    def stamp(self) -> tuple[int, ...]:
+        """Return what changes with every change of the index."""
+        return stamp_of(self.home.folder)
 
     # Sessions by what addresses call them
 
@@ -144,9 +146,12 @@ class House:
     def close(self) -> None:
         """Let go of everything."""
         self.news.close()
-        self.standing.close()
         self.ward.close()
         self.shelf.close()
+
+
+def _nothing() -> None:
+    pass
 
 
 def _where(home: Home, *, demo: bool) -> str:

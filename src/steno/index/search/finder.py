@@ -7,14 +7,15 @@ so, those inside longer words are taken.
 
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from steno.errors import BadRequest, Unreadable
+from steno.errors import BadRequest
 from steno.index.opened import Index
-from steno.index.search.language import Query, Word
+from steno.index.search.language import Query, TooComplex, Word
 from steno.index.search.scope import Scope, When, scope_of
 from steno.index.search.terms import (
     Form,
@@ -26,7 +27,7 @@ from steno.index.search.terms import (
     shortest,
 )
 from steno.index.state import SHIFT
-from steno.index.texts import FOLDER, SPLIT, Texts
+from steno.index.texts import DAMAGE_SIGNS, FOLDER, SPLIT, Texts, WordsDamaged
 
 if TYPE_CHECKING:
     import tantivy
@@ -68,16 +69,16 @@ def open_finder(index: Index, when: When, absent: set[str] | None = None) -> "Fi
     `absent` keeps which letters stand in no word, for as long as the index does not change.
 
     Raises:
-        Unreadable: the words are damaged, or gone.
+        WordsDamaged: the words are damaged, or gone.
     """
     words = os.path.join(index.home.folder, FOLDER)
     hint = f"remove {words}, then `steno sync --rebuild`"
     try:
         finder = Finder(index.connection, index.texts, when, absent)
     except ValueError as error:
-        raise Unreadable(f"the words of the index in {words} are damaged", hint=hint) from error
+        raise WordsDamaged(f"the words of the index in {words} are damaged", hint=hint) from error
     if finder.is_bare:
-        raise Unreadable(f"the words of the index are not in {words} any more", hint=hint)
+        raise WordsDamaged(f"the words of the index are not in {words} any more", hint=hint)
     return finder
 
 
@@ -131,10 +132,7 @@ class Finder:
         self._refuse_nothing(query, wanted, alone=alone)
         if scope.empty:
             return Found([], wanted, scope)
-        try:
-            messages = self._run(wanted, scope, order, first)
-        except ValueError as error:
-            raise _too_much(error) from error
+        messages = self._run(wanted, scope, order, first)
         if messages or not wanted.groups:
             return Found(messages, wanted, scope)
         wider = self._wanted(query, wide=True)
@@ -142,7 +140,7 @@ class Finder:
             return Found([], wanted, scope)
         try:
             messages = self._run_apart(wider, scope, order)[:first]
-        except ValueError:
+        except TooComplex:
             # So many words have it inside that it says nothing.
             messages = []
         return Found(messages, wider if messages else wanted, scope, wide=bool(messages))
@@ -176,7 +174,8 @@ class Finder:
         asked = {"field": "message", "interval": float(1 << SHIFT), "min_doc_count": 1}
         query = Query.boolean_query(list(clauses))
         searcher: Any = self._searcher
-        made = searcher.aggregate(query, {"files": {"histogram": asked}})
+        with _refusals():
+            made = searcher.aggregate(query, {"files": {"histogram": asked}})
         buckets: list[dict[str, float]] = made["files"]["buckets"]
         return {int(each["key"]) >> SHIFT: int(each["doc_count"]) for each in buckets}
 
@@ -294,7 +293,8 @@ class Finder:
     def _any(self, forms: _Forms) -> "tantivy.Query":
         from tantivy import Occur, Query
 
-        queries = [query_of(form, self.schema) for form in forms]
+        with _refusals():
+            queries = [query_of(form, self.schema) for form in forms]
         if len(queries) == 1:
             return queries[0]
         return Query.boolean_query([(Occur.Should, query) for query in queries])
@@ -338,12 +338,13 @@ class Finder:
         import tantivy
 
         query = tantivy.Query.boolean_query(clauses)
-        if order == "rank":
-            return self._searcher.search(query, most, count=False).hits
-        way = tantivy.Order.Asc if order == "oldest" else tantivy.Order.Desc
-        return self._searcher.search(
-            query, most, count=False, order_by_field="time", order=way
-        ).hits
+        with _refusals():
+            if order == "rank":
+                return self._searcher.search(query, most, count=False).hits
+            way = tantivy.Order.Asc if order == "oldest" else tantivy.Order.Desc
+            return self._searcher.search(
+                query, most, count=False, order_by_field="time", order=way
+            ).hits
 
     def _join(
         self,
@@ -391,9 +392,18 @@ def _oldest(item: tuple[int, float]) -> tuple[bool, float]:
     return item[1] <= 0, item[1]
 
 
-def _too_much(error: ValueError) -> BadRequest:
-    if "expansions" in str(error):
-        return BadRequest(
-            "too many words fit a part of this phrase", hint="write more letters of them"
-        )
-    return BadRequest("that cannot be looked for", hint="fewer or shorter words may do")
+@contextmanager
+def _refusals() -> Generator[None]:
+    """Raise what the engine refuses as a query that is too complex."""
+    try:
+        yield
+    except ValueError as error:
+        if any(sign in str(error).lower() for sign in DAMAGE_SIGNS):
+            raise WordsDamaged(f"the words of the index are damaged: {error}") from error
+        if "expansions" in str(error):
+            raise TooComplex(
+                "too many words fit a part of this phrase", hint="write more letters of them"
+            ) from error
+        raise TooComplex(
+            "The query is too complex", hint="Use fewer or shorter words, or fewer wildcards."
+        ) from error

@@ -17,7 +17,7 @@ import msgspec
 
 from steno.errors import BadRequest
 
-__all__ = ["FILTERS", "LONGEST", "Filter", "Query", "Word", "parse"]
+__all__ = ["FILTERS", "LONGEST", "Filter", "Query", "TooComplex", "Word", "parse"]
 
 FILTERS: Final = {
     "project": "part of the project's path; `.` is here",
@@ -36,6 +36,9 @@ FILTERS: Final = {
 LONGEST: Final = 4_000
 """So many letters a query may have."""
 
+_WORD_WILDCARDS: Final = 8
+_QUERY_WILDCARDS: Final = 32
+_WILDCARD: Final = re.compile(r"\*+")
 _NAME: Final = re.compile(r"([A-Za-z]+):(?=\S)(?!//)")
 _WORD: Final = re.compile(r'[^\s"“]+')
 _BARE: Final = re.compile(r"\S+")
@@ -43,6 +46,10 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _CLOSING: Final = {'"': '"', "“": "”"}
 _AFTER_DASH: Final = '"“*_./#@$'
 _EITHER: Final = "OR"
+
+
+class TooComplex(BadRequest):
+    """The query takes too much work to answer."""
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -92,14 +99,31 @@ def parse(text: str) -> Query:
 
     Raises:
         BadRequest: it is too long, or joins with OR what cannot be joined.
+        TooComplex: it has too many wildcards.
     """
     if len(text) > LONGEST:
         raise BadRequest(f"the query is too long: {len(text):,} letters of at most {LONGEST:,}")
     items = _items(_SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text))
+    _limit_wildcards(items)
     wanted = tuple(tuple(Word(i.text, i.quoted) for i in group) for group in _groups(items))
     unwanted = tuple(Word(i.text, i.quoted) for i in items if i.negated and not i.name)
     filters = tuple(Filter(i.name, i.text, i.negated) for i in items if i.name)
     return Query(wanted, unwanted, filters)
+
+
+def _limit_wildcards(items: list[_Item]) -> None:
+    numbers = [len(_WILDCARD.findall(item.text)) for item in items]
+    most = max(numbers, default=0)
+    if most > _WORD_WILDCARDS:
+        raise TooComplex(
+            f"The query is too complex: {most} wildcards in one word",
+            hint=f"Use at most {_WORD_WILDCARDS} wildcards (*) in a word.",
+        )
+    if sum(numbers) > _QUERY_WILDCARDS:
+        raise TooComplex(
+            f"The query is too complex: {sum(numbers)} wildcards",
+            hint=f"Use at most {_QUERY_WILDCARDS} wildcards (*) in a query.",
+        )
 
 
 def _items(text: str) -> list[_Item]:

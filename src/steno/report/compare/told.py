@@ -57,7 +57,7 @@ def known_alone(session: Session, found: Found, prices: Prices) -> Known:
         models=session.models,
         figures=report_of(share.sums(Wanted(by="model")), "model", prices).totals,
         counted=Figures(
-            turns=count_turns(found),
+            turns=count_turns(found) or 0,
             steps=sum(len(node.uses) for node in session.transcript.nodes),
         ),
     )

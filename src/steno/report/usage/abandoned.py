@@ -125,5 +125,5 @@ def _read_kept() -> dict[str, _Known]:
         return {}
     try:
         return msgspec.json.decode(raw, type=dict[str, _Known])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return {}

@@ -4,6 +4,8 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from steno.index.bands import BAND_SQL
 from steno.index.state import SHIFT, Row
 from steno.index.sums import LOCAL_DAY
@@ -210,8 +212,9 @@ def _projects(connection: sqlite3.Connection, wanted: Wanted) -> list[str]:
 
 
 def _among(column: str, names: Sequence[str] | Sequence[int], values: list[Any]) -> str:
-    values += names
-    return f"{column} IN ({', '.join('?' * len(names))})"
+    # One value, however many there are: SQLite binds no more than some thousands.
+    values.append(msgspec.json.encode(names).decode())
+    return f"{column} IN (SELECT value FROM json_each(?))"
 
 
 # Single responses

@@ -1,6 +1,7 @@
 """What the address of a list asks for."""
 
 import re
+from collections.abc import Iterable
 from typing import Final, get_args
 
 import msgspec
@@ -10,7 +11,8 @@ from steno.errors import BadRequest
 from steno.index.opened import Index
 from steno.index.search.finder import Order
 from steno.report.clock import day_of
-from steno.report.listing import SIZES, SORTS, Choice, Has, Size, Sort
+from steno.report.listing import SIZES, SORTS, Choice, Has, Size, Sort, files_at
+from steno.report.session_status import STATUSES, StatusFilter
 from steno.web.numbers import number_in
 from steno.web.paint import links
 from steno.web.tags import tagged
@@ -19,10 +21,13 @@ __all__ = ["LONGEST", "VIEWS", "Asked", "asked_of", "since_of"]
 
 VIEWS: Final = ("day", "project", "flat")
 _SECOND: Final = 1000
+_STEP: Final = 15_000
+"""Milliseconds for which counted statuses hold."""
 _PLACE: Final = re.compile(r"(-?[0-9]{1,18})_([0-9]{1,18})")
 _BACK: Final = {"today": 0, "week": 6, "month": 29}
 LONGEST: Final = 2_000
 """So many letters may be looked for."""
+_LONGEST_VALUE: Final = 300
 _FILTERS: Final = ("project", "branch", "model", "status", "size", "since", "has")
 _KNOWN: Final = ("q", *_FILTERS, "sort", "view", "order")
 
@@ -55,8 +60,10 @@ class Asked(msgspec.Struct, frozen=True):
         return links().sessions(**{**self.query, **changed})
 
 
-def asked_of(index: Index, request: Request, now: float) -> Asked:
-    """Return what a request for the list asks for.
+def asked_of(
+    index: Index, request: Request, now: float, damaged: Iterable[str] = frozenset()
+) -> Asked:
+    """Return what a request for the list asks for; `damaged` are paths of damaged sessions.
 
     Raises:
         BadRequest: it names no place in the list, or looks for too much.
@@ -66,12 +73,19 @@ def asked_of(index: Index, request: Request, now: float) -> Asked:
     query = {name: given[name] for name in _KNOWN if given.get(name, "").strip()}
     if len(query.get("q", "")) > LONGEST:
         raise BadRequest("too many words to look for", hint=f"at most {LONGEST:,} letters")
+    for name, value in query.items():
+        if name != "q" and len(value) > _LONGEST_VALUE:
+            raise BadRequest(f"{name} is too long", hint=f"Use at most {_LONGEST_VALUE} letters.")
     has = tuple(each for each in get_args(Has) if each in query.get("has", "").split(","))
     project = None
     if "project" in query:
         paths = index.connection.execute("SELECT DISTINCT project FROM sessions")
         project = tagged(query["project"], (path for (path,) in paths))
+    status = _status(query.get("status", ""))
     choice = Choice(
+        status=status,
+        now=int(now * _SECOND) // _STEP * _STEP,
+        files=files_at(index.connection, sorted(damaged)) if status == "damaged" else None,
         project=project,
         branch=query.get("branch"),
         model=query.get("model"),
@@ -103,6 +117,11 @@ def since_of(name: str, now: float) -> int | None:
 def _sort(name: str) -> Sort:
     known: dict[str, Sort] = {sort: sort for sort in SORTS}
     return known.get(name, "newest")
+
+
+def _status(name: str) -> StatusFilter | None:
+    known: dict[str, StatusFilter] = {status: status for status in STATUSES}
+    return known.get(name)
 
 
 def _size(name: str) -> Size | None:

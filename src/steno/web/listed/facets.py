@@ -1,7 +1,6 @@
 """What the list can be narrowed by: links that turn something on, or off again."""
 
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -15,20 +14,23 @@ from steno.report.listing import (
     Choice,
     Count,
     FacetName,
+    FacetValues,
     Has,
     Size,
     counts_of,
     facets_of,
-    files_of,
+    files_at,
     list_sessions,
     sizes_of,
+    statuses_of,
 )
+from steno.report.session_status import StatusFilter
 from steno.web.house import House
 from steno.web.listed.asked import Asked, since_of
 from steno.web.paint import links
 from steno.web.tags import tag_of
 
-__all__ = ["Counted", "Facet", "among", "counted", "facets_for", "narrowed"]
+__all__ = ["Counted", "Facet", "among", "counted", "facets_for"]
 
 _SHOWN: Final = 6
 """How many values of a facet are shown before `more`."""
@@ -48,7 +50,7 @@ _TIMES: Final = (
 )
 
 
-_STATES: Final = {
+_STATES: Final[dict[StatusFilter, tuple[str, str]]] = {
     "live": ("run", "Live"),
     "waiting": ("clock", "Left waiting"),
     "finished": ("check", "Finished"),
@@ -81,10 +83,9 @@ class Counted(msgspec.Struct, frozen=True):
     having: dict[Has, int]
     since: list[int]
     """Any time, then since each of the times."""
-    files: list[int]
-    """What to count by how it stands."""
+    statuses: dict[str, int]
     sizes: dict[Size, int]
-    values: dict[FacetName, list[Count]]
+    values: dict[FacetName, FacetValues]
 
 
 def counted(connection: sqlite3.Connection, choice: Choice, starts: Sequence[int]) -> Counted:
@@ -93,11 +94,11 @@ def counted(connection: sqlite3.Connection, choice: Choice, starts: Sequence[int
     anytime = msgspec.structs.replace(choice, since=None)
     since = [list_sessions(connection, anytime, limit=0).total, *since]
     names: tuple[FacetName, ...] = ("project", "model", "branch")
-    values: dict[FacetName, list[Count]] = {
+    values: dict[FacetName, FacetValues] = {
         name: facets_of(connection, choice, name) for name in names
     }
-    files, sizes = files_of(connection, choice), sizes_of(connection, choice)
-    return Counted(having, since, files, sizes, values)
+    statuses, sizes = statuses_of(connection, choice), sizes_of(connection, choice)
+    return Counted(having, since, statuses, sizes, values)
 
 
 Facets = list[tuple[str, list[Facet], str]]
@@ -107,30 +108,6 @@ def among(asked: Asked, files: Sequence[int]) -> Asked:
     """Return what is asked for, of some sessions only, by the numbers of their files."""
     choice = msgspec.structs.replace(asked.choice, among=tuple(files))
     return msgspec.structs.replace(asked, choice=choice)
-
-
-def narrowed(house: House, index: Index, asked: Asked) -> Asked:
-    """Return what is asked for, with the sessions that stand as asked for named one by one."""
-    status = asked.query.get("status", "")
-    if status not in _STATES:
-        return asked
-    kinds = _kinds(house, index, wait=True) or {}
-    files = tuple(file for file, kind in kinds.items() if status in kind)
-    choice = msgspec.structs.replace(asked.choice, files=files)
-    return msgspec.structs.replace(asked, choice=choice)
-
-
-def _kinds(house: House, index: Index, *, wait: bool) -> dict[int, tuple[str, ...]] | None:
-    """Return how every session stands; None as long as that is not known."""
-    files = house.files(index)
-    kinds = house.standing.kinds(files, house.now(), wait=wait)
-    if kinds is None:
-        return None
-    broken = house.ward.broken
-    return {
-        file.file: (kinds[file.file], "damaged") if file.path in broken else (kinds[file.file],)
-        for file in files
-    }
 
 
 def facets_for(
@@ -147,7 +124,7 @@ def facets_for(
     made = [
         _short("Project", "project", found, asked),
         ("Last active", _times(asked.query, found.since), ""),
-        ("Status", _states(house, index, asked, found.files), ""),
+        ("Status", _states(house, index, asked, found.statuses), ""),
         ("Has", _haves(asked, found.having), ""),
         _short("Model", "model", found, asked),
         _short("Branch", "branch", found, asked),
@@ -159,7 +136,7 @@ def facets_for(
 def _values(found: Counted, asked: Asked, name: FacetName) -> list[Facet]:
     """Return the values of a column; only a project may be none and be chosen all the same."""
     chosen = getattr(asked.choice, name)
-    some = [each for each in found.values[name] if each.name or name == "project"]
+    some = [each for each in found.values[name].values if each.name or name == "project"]
     shown = some if asked.open == name else _first(some, chosen)
     names = _named([each.name for each in some], name)
     return [
@@ -196,7 +173,8 @@ def _short(
 ) -> tuple[str, list[Facet], str]:
     """Return a facet with its first values, and the address of all."""
     shown = _values(found, asked, name)
-    more = len(shown) < sum(bool(each.name) or name == "project" for each in found.values[name])
+    values = found.values[name].values
+    more = len(shown) < sum(bool(each.name) or name == "project" for each in values)
     return title, shown, links().sessions(**{**asked.query, "open": name}) if more else ""
 
 
@@ -208,23 +186,24 @@ def _times(query: dict[str, str], numbers: list[int]) -> list[Facet]:
     ]
 
 
-def _states(house: House, index: Index, asked: Asked, files: list[int]) -> list[Facet]:
-    """Return how sessions stand; nothing until it is known of all of them."""
-    chosen = asked.query.get("status", "")
-    kinds = _kinds(house, index, wait=chosen in _STATES)
-    if kinds is None:
-        return []
-    numbers = Counter(kind for file in files for kind in kinds.get(file, ()))
+def _states(house: House, index: Index, asked: Asked, statuses: dict[str, int]) -> list[Facet]:
+    chosen = asked.choice.status
+    numbers = dict(statuses)
+    if damaged := sorted(house.ward.broken):
+        choice = msgspec.structs.replace(
+            asked.choice, status="damaged", files=files_at(index.connection, damaged)
+        )
+        numbers["damaged"] = list_sessions(index.connection, choice, limit=0).total
     return [
         Facet(
             label,
-            numbers[name],
+            numbers.get(name, 0),
             _turned(asked.query, "status", name, on=name == chosen),
             name == chosen,
             icon,
         )
         for name, (icon, label) in _STATES.items()
-        if numbers[name] or name == chosen
+        if numbers.get(name) or name == chosen
     ]
 
 

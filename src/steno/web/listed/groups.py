@@ -1,20 +1,27 @@
-"""Rows under headings: those that are live, then by day or by project."""
+"""Rows under headings: by day or by project, with the totals of each."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
+from steno.index.opened import Index
 from steno.report import words
+from steno.report.clock import day_of
+from steno.report.listing import Choice, Group, group_totals
+from steno.web.house import House
 from steno.web.listed.rows import Row
 from steno.web.paint import links
 from steno.web.tags import tag_of
 
-__all__ = ["Group", "groups_of"]
+__all__ = ["Section", "sections_of"]
 
-_SECOND = 1000
+_SECOND: Final = 1000
+_MOST_PRICED: Final = 2_000
+"""Sessions whose cost is summed for the headings of one page."""
 
 
-class Group(msgspec.Struct, frozen=True):
+class Section(msgspec.Struct, frozen=True):
     """Rows under one heading."""
 
     title: str
@@ -24,25 +31,43 @@ class Group(msgspec.Struct, frozen=True):
     href: str = ""
 
 
-def groups_of(rows: Iterable[Row], view: str, now: float) -> Iterator[Group]:
-    """Yield the rows that are not live, under their headings."""
-    still = [row for row in rows if not row.live]
+def sections_of(
+    house: House, index: Index, choice: Choice, rows: Iterable[Row], view: str
+) -> list[Section]:
+    """Return rows under their headings; a heading counts all its sessions, also those not shown."""
     if view == "flat":
-        yield Group("", "", still, None)
-        return
-    heads: dict[str, list[Row]] = {}
-    for row in still:
-        heads.setdefault(_head(row, view, now), []).append(row)
-    for head, some in heads.items():
-        costs = [row.cost for row in some if row.cost is not None]
-        note = words.count(len(some), "session")
-        of_project = view == "project" and head
-        title = words.project_name(head) if of_project else head
-        href = links().project(tag_of(head)) if of_project else ""
-        yield Group(title or "No project", note, some, sum(costs) if costs else None, href)
+        return [Section("", "", list(rows), None)]
+    groups: dict[Group, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(_group(row, view), []).append(row)
+    stamp = house.stamp()
+    totals = house.kept.get(
+        stamp,
+        ("groups", choice, tuple(groups)),
+        lambda: group_totals(
+            index.connection, choice, list(groups), house.prices, most=_MOST_PRICED
+        ),
+    )
+    return [
+        _section(group, some, number, cost, house.now())
+        for (group, some), (number, cost) in zip(groups.items(), totals, strict=True)
+    ]
 
 
-def _head(row: Row, view: str, now: float) -> str:
+def _group(row: Row, view: str) -> Group:
     if view == "project":
-        return row.listed.project
-    return "Undated" if row.listed.ended is None else words.day(row.listed.ended / _SECOND, now)
+        return Group(project=row.listed.project)
+    if row.listed.ended is None:
+        return Group()
+    ended = row.listed.ended / _SECOND
+    return Group(low=round(day_of(ended) * _SECOND), high=round(day_of(ended, -1) * _SECOND))
+
+
+def _section(group: Group, rows: list[Row], number: int, cost: int | None, now: float) -> Section:
+    note = words.count(number, "session")
+    if group.project is not None:
+        title = words.project_name(group.project) or "No project"
+        href = links().project(tag_of(group.project)) if group.project else ""
+        return Section(title, note, rows, cost, href)
+    title = "Undated" if group.low is None else words.day(group.low / _SECOND, now)
+    return Section(title, note, rows, cost)

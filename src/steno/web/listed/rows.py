@@ -11,14 +11,15 @@ from steno.index.opened import Index
 from steno.report import words
 from steno.report.clock import day_of
 from steno.report.doing import Doing, doing_of
-from steno.report.listing import Choice, Listed, activity_of, costs_of, list_sessions
+from steno.report.listing import Listed, activity_of, costs_of
+from steno.session.liveness import activity_age, is_live, status_at
 from steno.session.story.steps import Step
 from steno.store.read import FileSource
 from steno.web.house import House
 from steno.web.render.charts import meter, spark
 from steno.web.story.line import icon_for
 
-__all__ = ["Row", "live_ones", "rows_of"]
+__all__ = ["Row", "rows_of"]
 
 _SECOND: Final = 1000
 _FULL: Final = 0.8
@@ -50,20 +51,8 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def live(self) -> bool:
-        """Whether it stands above all others."""
+        """Whether the session is live."""
         return self.now is not None
-
-
-def live_ones(house: House, index: Index, choice: Choice) -> list[Listed]:
-    """Return the live ones of all sessions that fit, those at work first."""
-    live = house.standing.live(house.files(index), house.now())
-    if choice.files is not None:
-        live = [file for file in live if file in choice.files]
-    if not live:
-        return []
-    only = msgspec.structs.replace(choice, files=tuple(live))
-    found = list_sessions(index.connection, only, limit=len(live)).rows
-    return sorted(found, key=lambda each: live.index(each.file))
 
 
 def rows_of(
@@ -74,8 +63,9 @@ def rows_of(
     now = house.now()
     for each in listed:
         ended = None if each.ended is None else each.ended / _SECOND
-        state = _state(house, each, now)
-        live = house.standing.is_live(state, each.written, now)
+        age = activity_age(now, ended, None if each.grown is None else each.grown / _SECOND)
+        state = "archived" if each.gone else status_at(each.ending, age)
+        live = not each.gone and is_live(each.ending, age)
         yield Row(
             listed=each,
             key=each.key,
@@ -100,10 +90,6 @@ def _when(ended: float | None, now: float, *, dated: bool) -> str:
     if day_of(ended) >= day_of(now, 0 if dated else 6):
         return words.clock(ended)
     return words.short_day(ended, now)
-
-
-def _state(house: House, each: Listed, now: float) -> str:
-    return "archived" if each.gone else house.standing.of(each.path, each.size, now)
 
 
 # What it does

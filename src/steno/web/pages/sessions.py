@@ -11,20 +11,26 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
 from steno.errors import BadRequest, NotFound
-from steno.index.database import stamp_of
 from steno.index.opened import Index
-from steno.report.listing import SORTS, Listing, list_sessions
+from steno.index.search.language import TooComplex
+from steno.report.listing import SORTS, Listing, list_sessions, live_sessions
 from steno.web.house import House
 from steno.web.listed.asked import VIEWS, Asked, asked_of
-from steno.web.listed.facets import among, facets_for, narrowed
+from steno.web.listed.facets import among, facets_for
 from steno.web.listed.found import SESSIONS, called, look_for
-from steno.web.listed.groups import groups_of
-from steno.web.listed.rows import live_ones, rows_of
+from steno.web.listed.groups import sections_of
+from steno.web.listed.rows import rows_of
 from steno.web.paint import links, page, part
 
 __all__ = ["live", "sessions"]
 
+_NONE: Final = Listing([], 0, more=False)
+
+_OK: Final = 200
+_BAD_REQUEST: Final = 400
 _PAGE: Final = 50
+_LIVE: Final = 5
+"""How many live sessions are shown on top."""
 _PATIENCE: Final = 15.0
 """Seconds after which the list is looked at without news: what is live may have come to rest."""
 _LEAST: Final = 0.5
@@ -40,13 +46,13 @@ def sessions(house: House, request: Request) -> Response:
     every page.
     """
     # Before anything is read: what changes meanwhile belongs to another state.
-    stamp = stamp_of(house.home.folder)
+    stamp = house.stamp()
     with house.index() as index:
-        asked = narrowed(house, index, asked_of(index, request, house.now()))
+        asked = asked_of(index, request, house.now(), house.ward.broken)
         values = _found(house, index, asked) if asked.words else _listed(house, index, asked)
         if request.query_params.get("part") == "rows":
             template = "search-hits.html.j2" if asked.words else "sessions-rows.html.j2"
-            return HTMLResponse(page(house, template, **values))
+            return HTMLResponse(page(house, template, **values), values["status"])
         values["facets"] = facets_for(
             house,
             index,
@@ -55,38 +61,41 @@ def sessions(house: House, request: Request) -> Response:
             lambda name, made: made() if asked.words else house.kept.get(stamp, name, made),
         )
         values["all"] = index.connection.execute(
-            "SELECT count(*), count(DISTINCT project) FROM sessions WHERE agent = '' AND NOT hidden"
+            "SELECT count(*), count(DISTINCT project) FROM sessions WHERE listed = 1"
         ).fetchone()
     values["views"] = [(view, asked.but(view="" if view == "day" else view)) for view in VIEWS]
     values["sorts"] = [(sort, asked.but(sort="" if sort == "newest" else sort)) for sort in SORTS]
     only = request.query_params.get("part") == "page"
-    return HTMLResponse(
-        page(house, "sessions-page.html.j2" if only else "sessions.html.j2", **values)
-    )
+    template = "sessions-page.html.j2" if only else "sessions.html.j2"
+    return HTMLResponse(page(house, template, **values), values["status"])
 
 
 def _listed(house: House, index: Index, asked: Asked) -> dict[str, Any]:
     """Return what the rows are drawn from."""
-    live = live_ones(house, index, asked.choice)
+    on_top = asked.choice.status is None
+    live = live_sessions(index.connection, asked.choice, _LIVE) if on_top else _NONE
     listing = list_sessions(
         index.connection,
         asked.choice,
         limit=_PAGE,
         after=asked.after,
-        without=[each.file for each in live],
+        without=[each.file for each in live.rows],
     )
     # Whoever goes on in the list has seen the live ones.
-    first = [] if asked.after else live
+    first = [] if asked.after else live.rows
     dated = asked.view != "day"
     rows = list(rows_of(house, index, [*first, *listing.rows], dated=dated))
     return {
         "here": "sessions",
+        "status": _OK,
         "asked": asked,
         "counted": asked,
         "query": "",
         "listing": listing,
         "live": rows[: len(first)],
-        "groups": list(groups_of(rows[len(first) :], asked.view, house.now())),
+        "live_total": live.total,
+        "live_href": asked.but(status="live"),
+        "groups": sections_of(house, index, asked.choice, rows[len(first) :], asked.view),
         "next": _next(listing, asked),
         "source": links().sessions_live(**asked.query),
     }
@@ -99,6 +108,7 @@ def _found(house: House, index: Index, asked: Asked) -> dict[str, Any]:
     ).fetchone()[0]
     values: dict[str, Any] = {
         "here": "sessions",
+        "status": _OK,
         "asked": asked,
         "query": asked.words,
         "searched": searched,
@@ -113,6 +123,8 @@ def _found(house: House, index: Index, asked: Asked) -> dict[str, Any]:
         (titles, files), finds = called(index, asked), look_for(house, index, asked)
     except BadRequest as error:
         nothing = {"problem": str(error), "hint": error.hint or "", "finds": None, "titles": None}
+        if isinstance(error, TooComplex):
+            values["status"] = _BAD_REQUEST
         return {**values, **nothing, "counted": among(asked, ())}
     rows = titles.rows if titles is not None else []
     if finds.more:
@@ -172,6 +184,6 @@ async def _events(house: House, request: Request) -> AsyncGenerator[bytes]:
 def _first_page(house: House, request: Request) -> tuple[str, bool]:
     """Return the rows of the first page, and whether there are others behind it."""
     with house.index() as index:
-        asked = narrowed(house, index, asked_of(index, request, house.now()))
+        asked = asked_of(index, request, house.now(), house.ward.broken)
         values = _listed(house, index, asked)
     return part("sessions-rows.html.j2", **{**values, "next": ""}), bool(values["next"])

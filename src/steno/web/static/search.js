@@ -37,9 +37,11 @@ async function fetched(address) {
   const way = new URL(address);
   way.searchParams.set("part", "page");
   const answer = await fetch(way, { signal: asked.signal, headers: { accept: "text/html" } });
-  if (!answer.ok) throw new Error(`${answer.status}`);
+  // A query that is too complex is answered with a page that says so.
+  if (!answer.ok && answer.status !== 400) throw new Error(`${answer.status}`);
   const made = document.createElement("template");
   made.innerHTML = await answer.text();
+  if (!made.content.querySelector("[data-part=main]")) throw new Error(`${answer.status}`);
   return made.content;
 }
 
