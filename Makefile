@@ -4,11 +4,21 @@
 #   VENV=.venv          where the environment lies
 #   STENO_REAL_CLIENTS  where clients to compare with are kept; a folder of temporary files otherwise
 #   ARGS="-k torn"      more arguments for pytest, for steno (make run) or for the benchmark
+#   BUDGET=20           minutes for the campaign; ONLY=A9,B11 chooses items of it
+#   TARGET=lines        what to fuzz, for SECONDS=60
+#   PACKAGE=format      what to try mutants of, SAMPLE=60 of them, chosen by SEED=1
 
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
 ARGS ?=
+BUDGET ?= 20
+ONLY ?=
+TARGET ?= lines
+SECONDS ?= 60
+PACKAGE ?= format
+SAMPLE ?= 60
+SEED ?= 1
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
@@ -24,10 +34,10 @@ ALONE := home=$$(mktemp -d) || exit 1; \
 # Exit 5 is pytest's word for "nothing selected".
 OR_NONE := || test $$? -eq 5
 
-GENERATORS := make_views make_format_docs make_cli_docs make_findings_docs make_examples make_screens
+GENERATORS := make_views make_format_docs make_cli_docs make_findings_docs make_examples make_screens campaign.page
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test check bench interop interop-quick faults docs clean
+.PHONY: help venv run test check bench interop interop-quick faults campaign fuzz mutation docs clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -64,8 +74,19 @@ interop: $(VENV)/.dev ## compare with the real client, where it can be installed
 interop-quick: $(VENV)/.dev ## the same with some forty sessions
 	@$(ALONE) STENO_INTEROP=quick $(PYTEST) tests/interop -m interop $(ARGS) $(OR_NONE)
 
-faults: $(VENV)/.dev ## kill processes and fill disks on purpose
-	@$(ALONE) $(PYTEST) -m faults $(ARGS) $(OR_NONE)
+faults: $(VENV)/.dev ## kill processes and fill disks on purpose, in a few minutes
+	@$(CHROMIUM)
+	@$(ALONE) $(PYTEST) -n $(WORKERS) -m faults $(ARGS) $(OR_NONE)
+
+campaign: $(VENV)/.dev ## try every promise for BUDGET minutes, and keep the figures
+	@$(CHROMIUM)
+	@$(ALONE) $(BIN)/python -m tools.campaign --budget $(BUDGET) --only "$(ONLY)" $(ARGS)
+
+fuzz: $(VENV)/.fuzz ## fuzz one TARGET for SECONDS, guided by coverage
+	@$(ALONE) $(BIN)/python -m fuzz.run $(TARGET) --seconds $(SECONDS)
+
+mutation: $(VENV)/.mutation ## measure which changes to a PACKAGE its tests notice
+	@$(ALONE) $(BIN)/python -m tools.mutation $(PACKAGE) --sample $(SAMPLE) --seed $(SEED) $(ARGS)
 
 docs: $(VENV)/.dev ## write everything that is generated again
 	@$(ALONE) set -e; for tool in $(GENERATORS); do $(BIN)/python -m tools.$$tool; done
@@ -74,7 +95,7 @@ venv: $(VENV)/.dev ## build the environment with the tools for development
 
 clean: ## remove the environment and all caches
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests tools bench docs -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests tools bench fuzz docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are newer than what they were made from, so a second run installs nothing.
 
@@ -96,4 +117,13 @@ $(VENV)/.dev: $(VENV)/.pip pyproject.toml constraints.txt
 
 $(VENV)/.bench: $(VENV)/.dev
 	@$(PIP) install -c constraints.txt -e '.[bench]'
+	@touch $@
+
+# There is no atheris for every Python and system: without it nothing is fuzzed, and that is said.
+$(VENV)/.fuzz: $(VENV)/.dev
+	@$(PIP) install -e '.[fuzz]' || echo "atheris cannot be installed here (it needs Linux and Python 3.11 to 3.13)" >&2
+	@touch $@
+
+$(VENV)/.mutation: $(VENV)/.dev
+	@$(PIP) install -e '.[mutation]'
 	@touch $@

@@ -35,6 +35,11 @@ def some(items: Sequence[_T], *, least: int = 1) -> list[_T]:
     return [items[round(step * (at + 1))] for at in range(number)]
 
 
+def stride(most: int = 9) -> int:
+    """Return how many steps to go on by, where not every step is tried."""
+    return max(1, min(most, round(1 / SIZE)))
+
+
 def rounds(*, least: int = 1, share: float = 1.0) -> Iterator[int]:
     """Count up until the time is over, at least so far."""
     end = time.monotonic() + SECONDS * share

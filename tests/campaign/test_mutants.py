@@ -4,7 +4,14 @@ import os
 import random
 
 import pytest
-from tests.campaign.mutants import STORIES, STRUCTURAL, byte_mutant, changed, holds, structural_mutant
+from tests.campaign.mutants import (
+    STORIES,
+    STRUCTURAL,
+    byte_mutant,
+    changed,
+    holds,
+    structural_mutant,
+)
 from tests.campaign.size import report, rounds
 
 SEED = os.environ.get("STENO_SEED", "7")

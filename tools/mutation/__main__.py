@@ -36,7 +36,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-
 from tools.campaign.results import Figure, record
 from tools.mutation.coverage_map import ROOT, CoverageMap, collect
 from tools.mutation.operators import Mutant, mutants

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-
 from tools.mutation.operators import Mutant
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
