@@ -8,6 +8,7 @@ atheris is not installed: it has no packages for Python 3.14 and newer, nor for 
 """
 
 import argparse
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -28,7 +29,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=60)
     options = parser.parse_args()
     try:
-        import atheris
+        atheris = importlib.import_module("atheris")
     except ImportError:
         print("skipped: atheris is not installed; `make fuzz` installs it where it can be had")
         return 0

@@ -5,9 +5,9 @@ from tests.builders import VERSIONS, session, text, thinking, tool
 __all__ = ["seeds"]
 
 _SHELL = (
-    "ls -la | grep x && echo \"$(date)\" > out.txt", "for f in *; do cat \"$f\"; done",
+    'ls -la | grep x && echo "$(date)" > out.txt', 'for f in *; do cat "$f"; done',
     "cat <<'E'\nx $(y)\nE", "a=1 b=2 env -i sh -c 'id'", "if [ -f x ]; then . ./x; fi",
-    "f() { rm -rf -- \"$1\"; }; f x", "diff <(ls a) <(ls b)", "echo ${x:-$(id)} `id` $'\\x41'",
+    'f() { rm -rf -- "$1"; }; f x', "diff <(ls a) <(ls b)", "echo ${x:-$(id)} `id` $'\\x41'",
 )  # fmt: skip
 _PATHS = (
     ".",

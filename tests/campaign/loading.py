@@ -15,7 +15,23 @@ from typing import Any
 
 from tests.builders import session, text, tool
 
-_WORDS = "the tide gauge reads a level from the harbour sensor and stores it every hour".split()
+_WORDS = [
+    "the",
+    "tide",
+    "gauge",
+    "reads",
+    "a",
+    "level",
+    "from",
+    "the",
+    "harbour",
+    "sensor",
+    "and",
+    "stores",
+    "it",
+    "every",
+    "hour",
+]
 
 
 def _made(number: int) -> bytes:

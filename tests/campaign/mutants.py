@@ -29,6 +29,11 @@ _TOKENS: Final = (
 _UNKNOWN: Final = "bbbbbbbb-0000-4000-8000-00000000dead"
 
 
+def dice(seed: str) -> random.Random:
+    """Return chance that is the same for the same seed."""
+    return random.Random(seed)
+
+
 def story(version: str) -> bytes:
     """Return a session with calls, parallel calls, a compaction and a branch."""
     made = session(version, seed="campaign").user("Where?")

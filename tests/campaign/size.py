@@ -26,7 +26,7 @@ def sized(full: int, *, least: int = 1) -> int:
     return max(min(least, full), round(full * min(SIZE, 1.0)))
 
 
-def some(items: Sequence[_T], *, least: int = 1) -> list[_T]:
+def spread(items: Sequence[_T], *, least: int = 1) -> list[_T]:
     """Return items spread evenly over all, as many as the size says, always with the last."""
     number = sized(len(items), least=least)
     if number >= len(items):

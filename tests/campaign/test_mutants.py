@@ -1,7 +1,6 @@
 """Whatever is done to a session, it is read, checked and repaired, and every byte is accounted for."""
 
 import os
-import random
 
 import pytest
 from tests.campaign.mutants import (
@@ -9,6 +8,7 @@ from tests.campaign.mutants import (
     STRUCTURAL,
     byte_mutant,
     changed,
+    dice,
     holds,
     structural_mutant,
 )
@@ -25,7 +25,7 @@ def test_whole_sessions_hold() -> None:
 @pytest.mark.parametrize("name", STRUCTURAL)
 def test_each_structural_change_is_survived(name: str) -> None:
     for seed in range(4):
-        holds(changed(name, random.Random(f"{name} {seed}")))
+        holds(changed(name, dice(f"{name} {seed}")))
 
 
 @pytest.mark.faults
@@ -33,7 +33,7 @@ def test_each_structural_change_is_survived(name: str) -> None:
 def test_byte_mutants_are_survived() -> None:
     tried = 0
     for number in rounds(least=100):
-        data = byte_mutant(random.Random(f"{SEED} bytes {number}"))
+        data = byte_mutant(dice(f"{SEED} bytes {number}"))
         try:
             holds(data)
         except Exception as error:
@@ -47,7 +47,7 @@ def test_byte_mutants_are_survived() -> None:
 def test_structural_mutants_are_survived() -> None:
     tried = 0
     for number in rounds(least=100):
-        names, data = structural_mutant(random.Random(f"{SEED} structure {number}"))
+        names, data = structural_mutant(dice(f"{SEED} structure {number}"))
         try:
             holds(data)
         except Exception as error:

@@ -52,7 +52,7 @@ class Watched:
     @property
     def files(self) -> int:
         """How many files it has open."""
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
 
 @contextmanager

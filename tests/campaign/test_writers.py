@@ -55,7 +55,7 @@ def test_writers_side_by_side_lose_nothing(tmp_path: Path, *, foreign: bool) -> 
     lost = ours - set(held)
     report(
         "B6",
-        f"{writers} writers × {number:,} records{', one foreign' if foreign else ''}: "
+        f"{writers} writers of {number:,} records{', one foreign' if foreign else ''}: "
         f"{torn} torn lines, {len(lost)} acknowledged records lost",
     )
     assert max(held.values()) == 1

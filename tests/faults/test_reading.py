@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from tests.builders import VERSIONS, Session, session, text, thinking, tool
 from tests.builders.everything import everything
-from tests.campaign.size import sized, some
+from tests.campaign.size import sized, spread
 
 from steno.format.lines import read_bytes, read_pieces
 from steno.format.records import Piece, Record
@@ -70,7 +70,7 @@ def small(version: str) -> Session:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_session_cut_at_any_byte_is_read_up_to_the_cut(version: str) -> None:
     data = small(version).bytes()
-    for cut in some(range(len(data) + 1), least=150):
+    for cut in spread(range(len(data) + 1), least=150):
         kept = data[:cut]
         *whole, rest = kept.split(b"\n")
         # The last record is whole when only its newline is missing.

@@ -138,7 +138,7 @@ def _pytest(
         "STENO_FIGURES": str(figures),
         **{name: str(max(20, round(full * size))) for name, full in item.environment},
     }
-    return subprocess.run(  # noqa: S603
+    return subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
 
@@ -171,7 +171,7 @@ def _fuzz(item: Item, seconds: float) -> Iterator[tuple[str, Figure]]:
     tried: dict[str, int] = {}
     broken: list[str] = []
     for target in TARGETS:
-        ran = subprocess.run(  # noqa: S603
+        ran = subprocess.run(
             [sys.executable, "-m", "fuzz.run", target, "--seconds", str(each)],
             cwd=ROOT,
             capture_output=True,

@@ -29,16 +29,16 @@ class Item:
     """Variables that are given a number, by what it is at full size."""
 
 
-def _size(id: str, seconds: float, promise: str, *tests: str, **more: int) -> Item:  # noqa: A002
-    return Item(id, promise, tests, "size", seconds, environment=tuple(more.items()))
+def _size(name: str, seconds: float, promise: str, *tests: str, **more: int) -> Item:
+    return Item(name, promise, tests, "size", seconds, environment=tuple(more.items()))
 
 
-def _time(id: str, seconds: float, promise: str, *tests: str) -> Item:  # noqa: A002
-    return Item(id, promise, tests, "time", seconds)
+def _time(name: str, seconds: float, promise: str, *tests: str) -> Item:
+    return Item(name, promise, tests, "time", seconds)
 
 
-def _plain(id: str, seconds: float, promise: str, *tests: str, only: str = "") -> Item:  # noqa: A002
-    return Item(id, promise, tests, "plain", seconds, only=only)
+def _plain(name: str, seconds: float, promise: str, *tests: str, only: str = "") -> Item:
+    return Item(name, promise, tests, "plain", seconds, only=only)
 
 
 _LOAD: Final = "tests/campaign/test_load.py"

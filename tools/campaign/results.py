@@ -4,7 +4,6 @@ The figures lie in `docs/reference/promises.json`; an item that is not run keeps
 """
 
 import json
-import os
 import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -54,4 +53,4 @@ def _replace(path: Path, text: str) -> None:
     ) as new:
         new.write(text)
     Path(new.name).chmod(0o644)
-    os.replace(new.name, path)
+    Path(new.name).replace(path)

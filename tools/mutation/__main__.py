@@ -29,8 +29,8 @@ import tempfile
 import time
 import tomllib
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -122,7 +122,7 @@ def _sample(
     print(
         f"{package}: {len(every)} mutants in {len(sources)} modules, trying {min(size, len(every))}"
     )
-    return random.Random(f"{seed} {package}").sample(every, min(size, len(every)))  # noqa: S311
+    return random.Random(f"{seed} {package}").sample(every, min(size, len(every)))
 
 
 def _key(mutant: Mutant, source: bytes) -> tuple[str, str, str, str]:
@@ -138,7 +138,7 @@ def _equivalent() -> set[tuple[str, str, str, str]]:
 
 
 @contextmanager
-def _home() -> Iterator[dict[str, str]]:
+def _home() -> Generator[dict[str, str]]:
     """Give the environment of tests: a home that is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="steno-mutation-") as home:
         own = {"HOME": home, "CLAUDE_CONFIG_DIR": f"{home}/.claude", "STENO_HOME": f"{home}/steno"}
@@ -151,7 +151,7 @@ def _coverage(package: str, environment: dict[str, str]) -> CoverageMap:
     folders = [f"tests/{name}" for name in PACKAGES[package]]
     kept = ROOT / "build" / "mutation" / package.replace("/", "-")
     source = _digest(sorted((ROOT / "src" / "steno" / package).rglob("*.py")))
-    made = pickle.loads(kept.read_bytes()) if kept.exists() else CoverageMap()  # noqa: S301
+    made = pickle.loads(kept.read_bytes()) if kept.exists() else CoverageMap()
     if made.source != source:
         made = CoverageMap(source=source)
     files = {str(path.relative_to(ROOT)): _digest([path]) for path in _test_files(folders)}
@@ -280,8 +280,8 @@ class _Slot:
         # What the tests had started ends with them; the group is the child's own.
         _quietly(lambda: os.killpg(pid, signal.SIGKILL))
         self._code = os.waitstatus_to_exitcode(status)
-        assert self._mutant  # noqa: S101
-        (self._folder / self._mutant.path).write_bytes(self._source)
+        if self._mutant is not None:
+            (self._folder / self._mutant.path).write_bytes(self._source)
         shutil.rmtree(self._folder / "base", ignore_errors=True)
         return True
 
@@ -290,7 +290,8 @@ class _Slot:
 
     def verdict(self) -> Verdict:
         """Return what the run's end means."""
-        assert self._mutant  # noqa: S101
+        if self._mutant is None:
+            raise RuntimeError("nothing was started")
         outcome = {0: _SURVIVED, 1: _KILLED, 2: _KILLED}.get(self._code, _ERROR)
         if self._late or self._code in (-signal.SIGXCPU, -signal.SIGKILL):
             outcome = _TIMEOUT
@@ -302,10 +303,8 @@ class _Slot:
 
 
 def _quietly(act: Callable[[], object]) -> None:
-    try:
+    with suppress(ProcessLookupError):
         act()
-    except ProcessLookupError:
-        pass
 
 
 class _Watcher:
@@ -356,7 +355,7 @@ def _run(folder: Path, tests: list[str], processor: int) -> None:
         command += ["-o", f"pythonpath={ROOT} {folder / 'src'}", f"--basetemp={folder / 'base'}"]
         code = int(pytest.main([*command, *tests], plugins=[watcher]))
         code = 1 if watcher.broken else code
-    except BaseException:  # noqa: BLE001
+    except BaseException:
         traceback.print_exc()
     finally:
         os._exit(code)

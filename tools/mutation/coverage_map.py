@@ -9,7 +9,9 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Generator
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -55,7 +57,7 @@ def collect(made: CoverageMap, files: list[str], source: str, environment: dict[
         command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider"]
         command += ["-p", "tools.mutation.coverage_map", "--no-header", "--timeout=300", *files]
         given = {_FOLDER: records, _SOURCE: str(ROOT / source)}
-        ran = subprocess.run(  # noqa: S603
+        ran = subprocess.run(
             command,
             cwd=ROOT,
             env={**environment, **given, "PYTHONPATH": str(ROOT)},
@@ -69,12 +71,11 @@ def collect(made: CoverageMap, files: list[str], source: str, environment: dict[
 
 
 def _add(made: CoverageMap, records: Path) -> None:
-    from coverage import CoverageData
-
+    coverage = import_module("coverage")
     for times in records.glob("seconds-*.json"):
         made.seconds.update(json.loads(times.read_text()))
     for name in records.glob("lines-*"):
-        data = CoverageData(str(name))
+        data = coverage.CoverageData(str(name))
         data.read()
         for measured in data.measured_files():
             lines = made.tests.setdefault(str(Path(measured).relative_to(ROOT)), {})
@@ -86,18 +87,16 @@ class _Recorder:
     """Switches the label of what is recorded from test to test."""
 
     def __init__(self, records: Path, source: str) -> None:
-        from coverage import Coverage
-
         self._name = f"{os.getpid()}"
         self._records = records
         self._seconds: dict[str, float] = {}
-        self._coverage = Coverage(
+        self._coverage = import_module("coverage").Coverage(
             data_file=str(records / f"lines-{self._name}"), source=[source], config_file=False
         )
         self._coverage.start()
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> object:
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Record a test under its id."""
         self._coverage.switch_context(item.nodeid)
         try:

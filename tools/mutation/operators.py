@@ -8,7 +8,7 @@ code under `TYPE_CHECKING`: no behaviour depends on them.
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 _COMPARE: Final[dict[type[ast.cmpop], tuple[str, ...]]] = {
     ast.Lt: ("<=", ">="),
@@ -37,6 +37,7 @@ _BINARY: Final[dict[type[ast.operator], str]] = {
 }
 # Operators whose right side may be left out: a set difference, an offset, a mask.
 _DROPPABLE: Final = (ast.Add, ast.Sub, ast.BitAnd, ast.BitOr, ast.Mod)
+_PROSE: Final = 3
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _NAMES: Final = {
     "min": "max",
@@ -122,7 +123,7 @@ class _Finder:
                 continue
             enters = name == "body" and isinstance(node, _FUNCTIONS)
             self._functions += enters
-            children: list[object] = list(value) if isinstance(value, list) else [value]
+            children = cast("list[object]", value) if isinstance(value, list) else [value]
             for child in children:
                 if isinstance(child, ast.AST) and not _is_docstring(child):
                     yield from self._visit(child)
@@ -160,15 +161,21 @@ class _Finder:
             case ast.If() | ast.IfExp() | ast.While():
                 test = self._text(node.test)
                 yield self._replace(node.test, "negate condition", f"(not ({test}))")
+            case ast.Name() | ast.Attribute():
+                yield from self._name(node)
+            case _:
+                yield from self._part(node)
+                yield from self._statement(node)
+
+    def _part(self, node: ast.AST) -> Iterator[Mutant]:
+        match node:
             case ast.comprehension():
                 for test in node.ifs:
                     yield self._replace(test, "drop filter", "True")
-            case ast.Name() | ast.Attribute():
-                yield from self._name(node)
             case ast.Slice():
                 yield from self._slice(node)
             case _:
-                yield from self._statement(node)
+                pass
 
     def _statement(self, node: ast.AST) -> Iterator[Mutant]:
         match node:
@@ -274,7 +281,7 @@ def _is_docstring(child: ast.AST) -> bool:
 def _is_prose(value: str | bytes) -> bool:
     """Tell a text for people: it has at least three words."""
     text = value if isinstance(value, str) else value.decode("latin-1")
-    return len([word for word in text.split() if word.isalpha()]) > 2  # noqa: PLR2004
+    return sum(word.isalpha() for word in text.split()) >= _PROSE
 
 
 def _mentions(node: ast.AST, name: str) -> bool:
