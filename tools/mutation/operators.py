@@ -136,6 +136,9 @@ class _Finder:
             return True
         if isinstance(node, ast.Call):
             return isinstance(node.func, ast.Name) and node.func.id in ("cast", "TypeVar")
+        if isinstance(node, ast.keyword):
+            # Of a class of records: it only spares the garbage collector work.
+            return node.arg == "gc"
         if isinstance(node, ast.If):
             return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
         if isinstance(node, ast.Assign | ast.AnnAssign):
