@@ -20,9 +20,9 @@ def structs() -> list[type[msgspec.Struct]]:
     found: dict[str, type[msgspec.Struct]] = {}
     for module in pkgutil.walk_packages(steno.format.__path__, "steno.format."):
         for value in vars(importlib.import_module(module.name)).values():
-            if isinstance(value, type) and issubclass(value, msgspec.Struct):
-                if value.__module__ == module.name:
-                    found[f"{module.name}.{value.__qualname__}"] = value
+            is_struct = isinstance(value, type) and issubclass(value, msgspec.Struct)
+            if is_struct and value.__module__ == module.name:
+                found[f"{module.name}.{value.__qualname__}"] = value
     return [found[name] for name in sorted(found)]
 
 
@@ -194,7 +194,7 @@ def test_what_a_block_holds_is_read_once() -> None:
     assert result.text == "x\ny"
     assert result.blocks[2] == blocks.UnknownBlock("", {"value": 5})
     for odd in ("[1]", '"x"', "5"):
-        (call,) = read('[{"type":"tool_use","input":%s}]' % odd)
+        (call,) = read('[{"type":"tool_use","input":' + odd + "}]")
         assert isinstance(call, blocks.ToolUse)
         assert call.input == {}
 
@@ -227,13 +227,13 @@ def test_settings_show_what_is_set_and_mask_what_is_secret() -> None:
     assert shown["nested"] == [{"token": MASK, "n": None}]
     assert shown["permissions"]["allow"] == ["a", 5]
     assert shown["model"] == "m"
-    for bad, name, message in (
+    for bad, name, words in (
         (b"[]", "sidecar.not-object", "JSON, but not an object"),
         (b"{", "sidecar.not-json", "not JSON"),
     ):
         nothing, (note,) = settings(bad)
         assert nothing is None
-        assert (note.id, note.span, note.message) == (name, Span(0, len(bad)), message)
+        assert (note.id, note.span, note.message) == (name, Span(0, len(bad)), words)
     empty, _ = settings(b"{}")
     assert empty is not None
     assert (empty.model, empty.allow, empty.hooks, empty.env_names) == ("", (), (), ())

@@ -47,8 +47,11 @@ AT = len(FIRST)
         (b"\0\0\0" + NEXT, [("line.nul-run", AT, 3)] * 2),
         (
             GOOD + b"\0\0" + NEXT,
-            [("line.nul-run", AT + len(GOOD), 2), ("line.glued", AT + len(GOOD), 0)]
-            + [("line.nul-run", AT + len(GOOD), 2)],
+            [
+                ("line.nul-run", AT + len(GOOD), 2),
+                ("line.glued", AT + len(GOOD), 0),
+                ("line.nul-run", AT + len(GOOD), 2),
+            ],
         ),
         (b'{"type":"user","uuid":"b\x01"}', [("line.control", AT, 27)]),
         (b'  {"type":"user","uuid":"b\x01"}', [("line.control", AT + 2, 27)]),
