@@ -203,7 +203,7 @@ EMPTY = {"type": "text", "text": NOTHING}
         ({**call(), "id": ["ü-7"]}, "assistant", {**call(), "id": "toolu_7"}),
         ({"type": "image"}, "user", words("[image left out: no source]")),
         ({"type": "document"}, "user", words("[document left out: no source]")),
-        (result({"a": 1}), "user", result("toolu_a1")),
+        ({**result(), "tool_use_id": {"a": 1}}, "user", result("toolu_a1")),
         (result(is_error="x"), "user", result()),
         (result(is_error=False, content=[]), "user", result(is_error=False, content=[])),
         (result(content=5), "user", result(content=[EMPTY])),
