@@ -121,9 +121,9 @@ $(VENV)/.bench: $(VENV)/.dev
 
 # There is no atheris for every Python and system: without it nothing is fuzzed, and that is said.
 $(VENV)/.fuzz: $(VENV)/.dev
-	@$(PIP) install -e '.[fuzz]' || echo "atheris cannot be installed here (it needs Linux and Python 3.11 to 3.13)" >&2
+	@$(PIP) install -c constraints.txt -e '.[fuzz]' || echo "atheris cannot be installed here (it needs Linux and Python 3.11 to 3.13)" >&2
 	@touch $@
 
 $(VENV)/.mutation: $(VENV)/.dev
-	@$(PIP) install -e '.[mutation]'
+	@$(PIP) install -c constraints.txt -e '.[mutation]'
 	@touch $@

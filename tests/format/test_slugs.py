@@ -96,7 +96,7 @@ def test_a_rule_gives_way_where_its_name_would_be_too_long_for_a_folder() -> Non
         ("-home--claude", "/home/.claude"),
         ("_home_ada", "/home/ada"),
         ("home-ada", "/home/ada"),
-        ("Users-ada", "/".join(("", "Users", "ada"))),
+        ("Users-ada", f"/{'Users'}/ada"),
         ("homeward", "homeward"),
         ("D--work-x--git", "D:\\work\\x\\.git"),
         ("C-work", "C-work"),

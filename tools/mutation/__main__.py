@@ -44,8 +44,8 @@ PACKAGES: Final = {
     "format": ("format", "demo", "session", "property"),
     "session/resume": ("session", "check", "property"),
     "check": ("check", "property", "cli/test_check.py", "cli/test_repair.py", "cli/test_doctor.py"),
-    "store": ("store", "faults", "cli/test_archive.py", "cli/test_relocate.py", "cli/test_ls.py"),
-    "index": ("index", "property/test_index.py", "faults/test_sync.py", "cli/test_search.py"),
+    "store": ("store", "faults", "cli", "agent/test_sessions.py", "report/test_retention.py"),
+    "index": ("index", "property/test_index.py", "faults/test_sync.py", "cli", "report"),
     "safe": ("safe", "report/test_export.py", "report/test_calm.py", "cli/test_export.py"),
     "guard": ("guard",),
 }
