@@ -4,11 +4,21 @@
 #   VENV=.venv          where the environment lies
 #   STENO_REAL_CLIENTS  where clients to compare with are kept; a folder of temporary files otherwise
 #   ARGS="-k torn"      more arguments for pytest, for steno (make run) or for the benchmark
+#   BUDGET=20           minutes for the campaign; ONLY=A9,B11 chooses items of it
+#   TARGET=lines        what to fuzz, for SECONDS=60
+#   PACKAGE=format      what to try mutants of, SAMPLE=60 of them, chosen by SEED=1
 
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
 ARGS ?=
+BUDGET ?= 20
+ONLY ?=
+TARGET ?= lines
+SECONDS ?= 60
+PACKAGE ?= format
+SAMPLE ?= 60
+SEED ?= 1
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
@@ -24,10 +34,10 @@ ALONE := home=$$(mktemp -d) || exit 1; \
 # Exit 5 is pytest's word for "nothing selected".
 OR_NONE := || test $$? -eq 5
 
-GENERATORS := make_prices make_views make_format_docs make_cli_docs make_findings_docs make_dependency_docs make_examples make_screens
+GENERATORS := make_prices make_views make_format_docs make_cli_docs make_findings_docs make_dependency_docs make_examples make_screens campaign.page
 
 .DEFAULT_GOAL := help
-.PHONY: help venv run test check bench interop interop-quick faults docs pins audit clean
+.PHONY: help venv run test check bench interop interop-quick faults campaign fuzz mutation docs pins audit clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -37,12 +47,12 @@ run: $(VENV)/.runtime ## install into .venv and start steno on your own sessions
 
 # Pages are tested in a real browser, and the sandbox with bubblewrap; where they are missing and may be
 # installed, they are.
-INSTALL := test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get -qq update && \
+APT_INSTALL := test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get -qq update && \
 	DEBIAN_FRONTEND=noninteractive apt-get -qq install -y
 CHROMIUM := command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
-	command -v google-chrome >/dev/null || { $(INSTALL) chromium >/dev/null; } || \
+	command -v google-chrome >/dev/null || { $(APT_INSTALL) chromium >/dev/null; } || \
 	echo "no Chromium: the tests of pages will fail" >&2
-BUBBLEWRAP := command -v bwrap >/dev/null || test "$$(uname)" != Linux || { $(INSTALL) bubblewrap >/dev/null; } || \
+BUBBLEWRAP := command -v bwrap >/dev/null || test "$$(uname)" != Linux || { $(APT_INSTALL) bubblewrap >/dev/null; } || \
 	echo "no bubblewrap: the tests of the sandbox with it are skipped" >&2
 
 test: $(VENV)/.dev ## run the test suite
@@ -69,8 +79,19 @@ interop: $(VENV)/.dev ## compare with the real client, where it can be installed
 interop-quick: $(VENV)/.dev ## the same with some forty sessions
 	@$(ALONE) STENO_INTEROP=quick $(PYTEST) tests/interop -m interop $(ARGS) $(OR_NONE)
 
-faults: $(VENV)/.dev ## kill processes and fill disks on purpose
-	@$(ALONE) $(PYTEST) -m faults $(ARGS) $(OR_NONE)
+faults: $(VENV)/.dev ## kill processes and fill disks on purpose, in a few minutes
+	@$(CHROMIUM)
+	@$(ALONE) $(PYTEST) -n $(WORKERS) -m faults $(ARGS) $(OR_NONE)
+
+campaign: $(VENV)/.dev ## try every promise for BUDGET minutes, and keep the figures
+	@$(CHROMIUM)
+	@$(ALONE) $(BIN)/python -m tools.campaign --budget $(BUDGET) --only "$(ONLY)" $(ARGS)
+
+fuzz: $(VENV)/.fuzz ## fuzz one TARGET for SECONDS, guided by coverage
+	@$(ALONE) $(BIN)/python -m fuzz.run $(TARGET) --seconds $(SECONDS)
+
+mutation: $(VENV)/.dev ## measure which changes to a PACKAGE its tests notice
+	@$(ALONE) $(BIN)/python -m tools.mutation $(PACKAGE) --sample $(SAMPLE) --seed $(SEED) $(ARGS)
 
 docs: $(VENV)/.dev ## write everything that is generated again
 	@$(ALONE) set -e; for tool in $(GENERATORS); do $(BIN)/python -m tools.$$tool; done
@@ -86,7 +107,7 @@ venv: $(VENV)/.dev ## build the environment with the tools for development
 
 clean: ## remove the environment and all caches
 	rm -rf $(VENV) $(VENV)-tools build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find src tests tools bench docs -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests tools bench fuzz docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are newer than what they were made from, so a second run installs nothing.
 
@@ -117,4 +138,9 @@ $(VENV)/.dev: $(VENV)/.python pyproject.toml requirements/build.txt requirements
 $(VENV)-tools/.tools: $(VENV)/.python requirements/tools.txt
 	@test -x $(VENV)-tools/bin/python || $(PYTHON) -m venv $(VENV)-tools
 	@$(VENV)-tools/bin/python -m pip --quiet --disable-pip-version-check install --require-hashes -r requirements/tools.txt
+	@touch $@
+
+# There is no atheris for every Python and system: without it nothing is fuzzed, and that is said.
+$(VENV)/.fuzz: $(VENV)/.dev requirements/fuzz.txt
+	@$(INSTALL) -r requirements/fuzz.txt || echo "atheris cannot be installed here (it needs Linux and Python 3.11 to 3.13)" >&2
 	@touch $@

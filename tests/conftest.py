@@ -34,7 +34,18 @@ _WATCHED: Final = frozenset(
 # STENO_EXPLORE=1 looks for new ones.
 settings.register_profile("steno", deadline=None, database=None, derandomize=True)
 settings.register_profile("explore", deadline=None, database=None, print_blob=True)
-settings.load_profile("explore" if os.environ.get("STENO_EXPLORE") else "steno")
+# STENO_EXAMPLES is how many new ones to look for, where a test does not say so itself.
+settings.register_profile(
+    "campaign",
+    deadline=None,
+    database=None,
+    print_blob=True,
+    max_examples=int(os.environ.get("STENO_EXAMPLES", "100")),
+)
+if os.environ.get("STENO_EXAMPLES"):
+    settings.load_profile("campaign")
+else:
+    settings.load_profile("explore" if os.environ.get("STENO_EXPLORE") else "steno")
 
 
 def _real_folders() -> tuple[str, ...]:

@@ -86,6 +86,7 @@ def groups(project: dict[str, Any]) -> list[Group]:
             (*base, *extras["agent"], *extras["all"], *extras["dev"], *build),
             "agent",
         ),
+        Group("fuzz", "Fuzzing (`make fuzz`).", (*extras["fuzz"],)),
         Group("tools", "Runs `make pins` and `make audit`, in its own environment.", TOOLS),
     ]
 

@@ -8,6 +8,7 @@ import pytest
 from tests.builders import session, tool
 from tests.check.mending import LOST, Records, at, broken, line_of, talk, told
 
+from steno.check.checkup import check
 from steno.check.graph import Graph
 from steno.check.repair.chain import mend_chain
 from steno.check.repair.edits import ASIDE, Drafts
@@ -50,6 +51,24 @@ def test_a_sub_agents_lost_parent_is_bridged_inside_the_sub_agent() -> None:
     done = repair_bytes(b"".join(encode_line(each) for each in [*records, *aside]))
     (edit,) = done.edits
     assert edit.changes[0].after == aside[3]["uuid"]
+
+
+def test_messages_below_a_record_that_begins_no_conversation_are_linked_to_what_is_before() -> None:
+    """A state record that got an id is no beginning: what hangs on it is out of reach."""
+    state = {"type": "last-prompt", "uuid": LOST, "parentUuid": None, "lastPrompt": "x"}
+
+    def hang(records: Records) -> None:
+        answer, prompt, later = (at(records, number) for number in (3, 4, 6))
+        place = records.index(prompt)
+        records.insert(place, {**state, "sessionId": records[0]["sessionId"]})
+        prompt["parentUuid"], later["parentUuid"] = LOST, answer["uuid"]
+
+    records, done = broken(talk(), hang)
+    (linked,) = (record for record in records if record.get("uuid") == LOST)
+    assert told(done) == [("chain.unreachable", "change", records.index(linked) + 1)]
+    assert linked["parentUuid"] == at(records, 3)["uuid"]
+    found = check(BytesSource(done.data)).findings
+    assert [one.id for one in found if one.severity == "error"] == []
 
 
 def test_a_record_that_is_its_own_parent_hangs_on_the_one_before() -> None:

@@ -14,7 +14,7 @@ from steno._version import __version__
 
 TARGETS = {
     *("run", "test", "check", "bench", "interop", "interop-quick"),
-    *("faults", "help", "venv", "docs", "pins", "audit", "clean"),
+    *("faults", "campaign", "fuzz", "mutation", "help", "venv", "docs", "pins", "audit", "clean"),
 }
 LONGEST = 500
 # Joined here, so that this file does not hold what it looks for.

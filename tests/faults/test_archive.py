@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.campaign.size import spread
 from tests.faults.archiving import AFTER, BEFORE
 
 import steno
@@ -79,14 +80,14 @@ def test_killed_at_any_step_nothing_that_was_kept_is_lost(
 def test_killed_in_the_middle_of_any_write_nothing_that_was_kept_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for home, _, step in strike("half", tmp_path):
+    for home, _, step in spread(strike("half", tmp_path), least=6):
         check(home, step, monkeypatch)
 
 
 @thorough
 @pytest.mark.parametrize("kind", ["ENOSPC", "EIO", "EROFS", "EFBIG", "short"])
 def test_any_step_may_fail(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for home, ended, step in strike(kind, tmp_path):
+    for home, ended, step in spread(strike(kind, tmp_path), least=6):
         assert ended in ("done", "refused"), step
         check(home, step, monkeypatch)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.campaign.size import spread
 from tests.console.terminal import ENTER, Terminal
 
 from steno.model.server.minds import Gate, Reply, Said, text, tool
@@ -63,7 +64,7 @@ MOMENTS: dict[str, Callable[[Terminal], None]] = {
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", spread(list(MOMENTS), least=2))
 def test_killed_at_any_moment_the_session_goes_on(
     tmp_path: Path, moment: str, number: signal.Signals
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 from tests.builders import VERSIONS, Session, session, text, thinking, tool
 from tests.builders.everything import everything
+from tests.campaign.size import sized, spread
 
 from steno.format.lines import read_bytes, read_pieces
 from steno.format.records import Piece, Record
@@ -21,7 +22,7 @@ from steno.store.read import FileSource
 
 pytestmark = pytest.mark.faults
 
-KILLS: Final = 50
+KILLS: Final = sized(10_000, least=50)
 _NAMES_A_SESSION: Final = b'"sessionId":"'
 
 
@@ -69,7 +70,7 @@ def small(version: str) -> Session:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_session_cut_at_any_byte_is_read_up_to_the_cut(version: str) -> None:
     data = small(version).bytes()
-    for cut in range(len(data) + 1):
+    for cut in spread(range(len(data) + 1), least=150):
         kept = data[:cut]
         *whole, rest = kept.split(b"\n")
         # The last record is whole when only its newline is missing.
@@ -154,6 +155,7 @@ for number in range(first, first + 1000):
 """
 
 
+@pytest.mark.timeout(0)
 def test_a_writer_killed_at_any_moment_leaves_a_file_that_is_read(tmp_path: Path) -> None:
     """What the writer said it wrote is read, while it writes and after it is killed.
 

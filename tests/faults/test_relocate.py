@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.campaign.size import stride
 from tests.faults.relocating import CONFIG, operate, prepare
 from tests.store.relocate.moving import project, seen, unflushed
 
@@ -104,7 +105,7 @@ def test_killed_at_some_steps_nothing_is_lost(
 def test_killed_at_any_step_nothing_is_lost_and_it_can_be_finished_or_undone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
-    check_killed(operation, tmp_path, monkeypatch, 1)
+    check_killed(operation, tmp_path, monkeypatch, stride())
 
 
 def settle(operation: str, place: Path, *, back: bool) -> None:
@@ -141,7 +142,9 @@ def test_any_step_may_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, kind: str
 ) -> None:
     before, after = both(operation, tmp_path, monkeypatch)
-    for number, (place, ended, step) in enumerate(strike(operation, kind, tmp_path / "tries")):
+    for number, (place, ended, step) in enumerate(
+        strike(operation, kind, tmp_path / "tries", stride())
+    ):
         assert ended in ("done", "refused", "killed"), (number, step)
         check_whole(place, step, before, after)
         monkeypatch.setenv("STENO_HOME", str(place / "steno"))

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.campaign.size import spread
 from tests.faults.repairing import MENDED, NAME, OLD
 
 import steno
@@ -65,7 +66,7 @@ def test_killed_at_any_step_the_session_is_whole(tmp_path: Path) -> None:
 @thorough
 @pytest.mark.parametrize("kind", ["kill", "half"])
 def test_a_rerun_succeeds_wherever_it_was_killed(tmp_path: Path, kind: str) -> None:
-    for path, _, step in strike(kind, tmp_path):
+    for path, _, step in spread(strike(kind, tmp_path), least=4):
         check_whole(path, step)
         assert command(path, "--in-place") == 0, step
         assert path.read_bytes() == MENDED, step

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.campaign.size import sized
 from tests.guard.bash_truth import BASH_ENV, Ran, fits
 from tests.guard.commands import PROGRAMS, Dice, Maker
 from tests.guard.planted import HARM, LOOKS, Planter
@@ -19,7 +20,7 @@ from steno.guard.rules import Layer, gather
 from steno.guard.shell import read_script
 
 CASES: Final = int(os.environ.get("STENO_GUARD_CASES", "5000"))
-MANY: Final = max(CASES, 100_000)
+MANY: Final = max(CASES, sized(100_000))
 _ALSO: Final = ("sudo", "busybox", "find", "bash", "sh", "eval", "trap", "rg", "fd", "f")
 
 

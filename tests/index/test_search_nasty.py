@@ -12,7 +12,7 @@ from tests.index.searching import Hit, Searched, harbour, ledger
 from steno.errors import BadRequest
 from steno.index.search.grep import Pattern
 
-NUMBER = 100_000 if os.environ.get("STENO_EXPLORE") else 2_000
+NUMBER = int(os.environ.get("STENO_QUERIES", "2000"))
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
+from tests.campaign.size import spread
 from tests.security.crawl import crawl
 from tests.security.markup import Kind, kinds_of, strangers_in
 from tests.security.payloads import MARK, PAYLOADS
@@ -140,7 +141,7 @@ def test_no_page_runs_asks_for_or_breaks_anything(
     watch: Watch, addresses: list[str], lot: int
 ) -> None:
     assert len(addresses) > 240
-    for address in addresses[lot::_LOTS]:
+    for address in spread(addresses[lot::_LOTS]):
         watch.see(address)
 
 

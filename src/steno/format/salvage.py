@@ -89,10 +89,9 @@ def _record(
     behind = stop + len(ending)
     if ending.endswith(b"\r") and behind == len(line):
         notes = (*notes, Damage("line.crlf", Span(offset + behind - 1, 1)))
-    lead = len(body) - len(body.lstrip(_BLANK))
-    return Record(
-        body, offset + at, ending, envelope, (*notes, *_irregular(body, offset + at + lead))
-    )
+    bare = body.lstrip(_BLANK)
+    odd = _irregular(bare, offset + stop - len(bare))
+    return Record(body, offset + at, ending, envelope, (*notes, *odd))
 
 
 def _irregular(body: bytes, offset: int) -> Iterator[Damage]:

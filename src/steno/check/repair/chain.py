@@ -67,6 +67,9 @@ def _broken(drafts: Drafts, graph: Graph) -> list[_Broken]:
     for node in graph.cut_off:
         why = "an answer always follows something"
         found[node.index] = ("chain.lost-parent", node, why)
+    for node in _false_beginnings(graph):
+        why = "no conversation begins with a record of its type"
+        found[node.index] = ("chain.unreachable", node, why)
     for node in _nameless_parents(drafts, graph):
         why = "it names no parent"
         found[node.index] = (_NO_PARENT, node, why)
@@ -79,6 +82,13 @@ def _lost_parents(graph: Graph) -> list[Node]:
         return []
     leading = _leading(graph)
     return [node for node in graph.dangling if node.index in leading]
+
+
+def _false_beginnings(graph: Graph) -> list[Node]:
+    """Return the records without a parent that messages lead up to and no client begins with."""
+    tops = {graph.tops[node.index] for node in graph.unreachable}
+    above = [graph.transcript.nodes[top] for top in sorted(tops)]
+    return [node for node in above if node.parent is None and not node.converses]
 
 
 def _nameless_parents(drafts: Drafts, graph: Graph) -> list[Node]:

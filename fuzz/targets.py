@@ -1,0 +1,116 @@
+"""What is fuzzed: each target takes any bytes and raises when a promise about them is broken."""
+
+from collections.abc import Callable
+from typing import Final
+
+__all__ = ["TARGETS"]
+
+
+def lines(data: bytes) -> None:
+    """Lay the pieces of a file end to end, however it is cut, and compare with reading it whole."""
+    from steno.format.lines import read_bytes, read_pieces
+    from steno.format.records import Record
+    from steno.format.source import BytesSource
+
+    place = 0
+    whole: list[tuple[int, int, bool]] = []
+    for piece in read_bytes(data):
+        assert piece.offset == place, "pieces overlap or leave bytes out"
+        place += piece.length
+        whole.append((piece.offset, piece.length, isinstance(piece, Record)))
+    assert place == len(data), "the pieces are not the file"
+    streamed = [
+        (piece.offset, piece.length, isinstance(piece, Record))
+        for piece in read_pieces(BytesSource(data))
+    ]
+    assert streamed == whole, "a stream is read differently"
+
+
+def decode(data: bytes) -> None:
+    """Decode a line as a record, look at every part of it, and write it again."""
+    from steno.format.encode import encode_line
+    from steno.format.lines import read_bytes
+    from steno.format.loose import loose
+    from steno.format.records import Record
+
+    for piece in read_bytes(data):
+        if not isinstance(piece, Record):
+            continue
+        _ = (piece.type, piece.uuid, piece.time, piece.message, piece.damage)
+        fields = piece.fields
+        assert isinstance(fields, dict), "a record has no fields"
+        assert loose(encode_line(fields)) == loose(encode_line(loose(encode_line(fields)))), (
+            "written and read again it is another record"
+        )
+
+
+def shell(data: bytes) -> None:
+    """Read a script; what is understood of it is the same the second time."""
+    from steno.guard.shell import read_script
+
+    script = data.decode("utf-8", "surrogateescape")
+    first = read_script(script)
+    assert first == read_script(script), "two readings differ"
+    assert all(command is not None for command in first.every()), "a command is missing"
+
+
+def paths(data: bytes) -> None:
+    """Resolve a path; what is said to be inside of a folder is inside of it."""
+    import os
+
+    from steno.guard.paths import Place, holds_protected, is_inside, why_protected, why_secret
+
+    folder = os.path.realpath(os.path.dirname(__file__))
+    place = Place.of(data.decode("utf-8", "surrogateescape"), folder)
+    why_protected(place)
+    why_secret(place)
+    holds_protected(place, (folder,))
+    if is_inside(place, (folder,)):
+        real = os.path.realpath(place.real)
+        assert os.path.commonpath([real, folder]) == folder, "it is outside"
+
+
+def markdown(data: bytes) -> None:
+    """Render Markdown; nothing in the page runs, loads or leaves the allowed schemes."""
+    from html.parser import HTMLParser
+
+    from steno.web.render.markdown import markdown as rendered
+
+    class Checker(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            assert tag not in _ACTIVE, f"<{tag}> gets through"
+            for name, value in attrs:
+                assert not name.startswith("on"), f"{name} gets through"
+                if name in ("href", "src", "action", "formaction"):
+                    scheme = (value or "").strip().lower().partition(":")[0]
+                    assert scheme not in ("javascript", "data", "vbscript"), f"{name}={value!r}"
+
+    checker = Checker()
+    checker.feed(str(rendered(data.decode("utf-8", "surrogateescape"))))
+    checker.close()
+
+
+_ACTIVE: Final = frozenset(
+    {"script", "iframe", "object", "embed", "form", "base", "meta", "link", "style", "svg", "math"}
+)
+
+
+def sse(data: bytes) -> None:
+    """Read a stream of events whole and byte by byte: the events are the same."""
+    from steno.model.sse import Reader
+
+    whole = Reader().feed(data)
+    reader = Reader()
+    assert whole == [event for at in range(len(data)) for event in reader.feed(data[at : at + 1])]
+    cut, half = Reader(), len(data) // 2
+    assert whole == [*cut.feed(data[:half]), *cut.feed(data[half:])]
+
+
+TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
+    "lines": lines,
+    "decode": decode,
+    "shell": shell,
+    "paths": paths,
+    "markdown": markdown,
+    "sse": sse,
+}
