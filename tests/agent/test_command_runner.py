@@ -255,3 +255,40 @@ def test_nothing_confined_outlives_its_command(tmp_path: Path) -> None:
         ["pgrep", "-f", "sleep 100[01]"], capture_output=True, text=True, check=False
     )
     assert left.stdout == ""
+
+
+def test_a_rule_for_git_runs_no_program_of_a_repository_that_the_command_goes_to(
+    tmp_path: Path,
+) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    whole = _whole(
+        tmp_path,
+        "cd inner && git diff",
+        "git diff",
+        "cd inner && git st",
+        allowed=("Bash(git diff:*)", "Bash(git st:*)"),
+    )
+    for folder in (whole.project, whole.project / "inner"):
+        folder.mkdir(exist_ok=True)
+        _git(folder, "init", "-q")
+        (folder / "a.txt").write_text("one\n", encoding="utf-8")
+        _git(folder, "add", "a.txt")
+        _git(folder, "commit", "-q", "-m", "first")
+        (folder / "a.txt").write_text("two\n", encoding="utf-8")
+        for name in ("diff.external", "core.fsmonitor"):
+            _git(folder, "config", name, f"touch {marks}/ran; false")
+        _git(folder, "config", "alias.st", f"!touch {marks}/ran")
+    whole.say("go")
+    assert list(marks.iterdir()) == []
+    assert "+two" in _said(whole)[0]
+
+
+def test_this_very_command_runs_git_with_its_own_settings(tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    whole = _whole(tmp_path, "git status", allowed=("Bash(git status)",))
+    _git(whole.project, "init", "-q")
+    _git(whole.project, "config", "core.fsmonitor", f"touch {marks}/ran; false")
+    whole.say("go")
+    assert [path.name for path in marks.iterdir()] == ["ran"]

@@ -15,15 +15,17 @@ from steno.guard.confinement.launcher import ConfinedProcess, Launcher
 from steno.guard.confinement.policy import Confinement
 from steno.guard.confinement.probe import Support, find_mechanisms, probe_confinement
 from steno.guard.denied_paths import denied_paths
+from steno.guard.moves import folders_of
 from steno.guard.paths import protected_paths
 from steno.guard.program_environment import (
     approved_environment,
     confined_environment,
     git_settings,
-    program_folders,
+    program_trees,
 )
 from steno.guard.repository import git_folders
 from steno.guard.rules import Rules
+from steno.guard.shell import read_script
 from steno.tools.base import Execution, Streams
 
 __all__ = ["ConfiningRunner"]
@@ -80,7 +82,7 @@ class ConfiningRunner:
         if not execution.isolation:
             found = approved_environment(env, self.given)
             if not execution.approved and calls_git:
-                found |= await asyncio.to_thread(git_settings, (cwd,))
+                found |= await asyncio.to_thread(git_settings, _folders_of(command, cwd, env))
             return found
         scratch = "" if execution.isolation == "fixed" else self.scratch
         found = confined_environment(env, scratch=scratch, folders=self._folders)
@@ -89,7 +91,8 @@ class ConfiningRunner:
             given = {name: env[name] for name in self.given if name in env}
             found = approved_environment(given) | found
         if calls_git:
-            found |= await asyncio.to_thread(git_settings, (cwd,), alone=True)
+            folders = _folders_of(command, cwd, env)
+            found |= await asyncio.to_thread(git_settings, folders, alone=True)
         return found
 
     async def start(
@@ -138,7 +141,7 @@ class ConfiningRunner:
             writable=self._folders if edits else (),
             read_only=tuple(self._protected()) if edits else (),
             denied=tuple(self._denied(command)),
-            programs=tuple(program_folders(env, self._folders)),
+            programs=program_trees(env, self._folders),
         )
 
     def _denied(self, command: str) -> Iterator[str]:
@@ -156,3 +159,9 @@ class ConfiningRunner:
         for folder in self._folders:
             yield from filter(os.path.lexists, protected_paths(os.path.realpath(folder)))
         yield from denied_paths(self._rules, self._folders, tool="Edit")
+
+
+def _folders_of(command: str, cwd: str, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the folders that the parts of a command may run in."""
+    found = folders_of(read_script(command), cwd, env.get("HOME", ""))
+    return tuple(filter(os.path.isdir, found.all))

@@ -14,7 +14,13 @@ from typing import Final
 from steno.guard.paths import Place, is_inside
 from steno.guard.words import names
 
-__all__ = ["approved_environment", "confined_environment", "git_settings"]
+__all__ = [
+    "approved_environment",
+    "confined_environment",
+    "git_settings",
+    "program_folders",
+    "program_trees",
+]
 
 _PASSED: Final = "STENO_PASS_ENV"
 """Names of variables, separated by commas, that approved programs get although they look secret."""
@@ -58,6 +64,11 @@ _ALWAYS: Final = (
     ("safe.bareRepository", "explicit"),
     ("protocol.ext.allow", "never"),
     ("log.showSignature", "false"),
+    # The repositories of submodules have settings of their own.
+    ("diff.ignoreSubmodules", "dirty"),
+    ("status.submoduleSummary", "false"),
+    ("submodule.recurse", "false"),
+    ("fetch.recurseSubmodules", "false"),
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
 )
@@ -74,7 +85,7 @@ _PROGRAMS: Final = tuple(
         (r"diff\..+\.textconv", "cat"),
         (r"filter\..+\.required", "false"),
         (r"filter\..+\.(?:clean|smudge|process)", ""),
-        (r"pager\..+|submodule\.recurse", "false"),
+        (r"pager\..+", "false"),
         (r"submodule\..+\.update", "none"),
         (r"core\.sshcommand", "ssh"),
         (r"(?:core|sequence)\.editor|web\.browser|gpg\.(?:.+\.)?program", "false"),
@@ -106,6 +117,21 @@ def confined_environment(
         # Programs look for settings of the user there, which they could not read.
         found |= {"TMPDIR": scratch, "XDG_CONFIG_HOME": scratch, "XDG_CACHE_HOME": scratch}
     return found
+
+
+def program_trees(env: Mapping[str, str], folders: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the folders of PATH, and the libraries that lie next to a `bin` among them."""
+    found = program_folders(env, folders)
+    beside = [
+        os.path.join(os.path.dirname(path), name)
+        for path in found
+        if os.path.basename(path) == "bin"
+        for name in _LIBRARIES
+    ]
+    return (*found, *filter(os.path.isdir, beside))
+
+
+_LIBRARIES: Final = ("lib", "lib64", "libexec", "Cellar", "opt")
 
 
 def program_folders(env: Mapping[str, str], folders: tuple[str, ...] = ()) -> list[str]:
