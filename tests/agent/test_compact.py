@@ -12,7 +12,7 @@ from steno.agent.compact import Compactor
 from steno.agent.gates import Gate
 from steno.agent.loop import Agent
 from steno.agent.sizes import estimate
-from steno.model.server.minds import text, tool
+from steno.model.server.minds import Reply, text, tool
 from steno.model.server.script import Script
 
 SUMMARY = "They spoke of apples."
@@ -129,3 +129,20 @@ def test_what_a_hook_forbids_or_nobody_said_is_not_compacted(
         assert not await Compactor().compact(agent, "manual")
 
     stage.play(act)
+
+
+def test_a_summary_that_is_refused_takes_the_place_of_nothing(tmp_path: Path) -> None:
+    declined = Reply(content=(text("I would rather not say."),), stop_reason="refusal")
+    stage = Stage(tmp_path, Script().on("Summarize", declined).otherwise("Yes."))
+
+    async def act(agent: Agent) -> None:
+        await agent.turn("Tell me of apples.")
+        await agent.turn("And now?")
+        before = agent.talk.messages()
+        assert not await Compactor().compact(agent, "manual")
+        assert agent.talk.messages() == before
+
+    stage.play(act)
+    assert b"compact_boundary" not in stage.data
+    assert [each for each in stage.events if isinstance(each, events.Compacted)] == []
+    stage.check()

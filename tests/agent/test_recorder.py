@@ -1,10 +1,13 @@
 """The recorder: times that rise, turns that are on the disk, a guard that follows the mode."""
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.agent.stage import Stage
 
+from steno.agent.events import Ended, Event
 from steno.agent.lending import Followed
 from steno.agent.recorder import rising
 from steno.guard.judge import Guard
@@ -42,3 +45,39 @@ def test_the_guard_follows_the_mode_that_a_plan_asks_for(tmp_path: Path) -> None
     assert followed.judge("Write", given, cwd=cwd).verdict == "allow"
     around.kept["mode"] = "plan"
     assert followed.judge("Write", given, cwd=cwd).verdict == "deny"
+
+
+def test_everything_acknowledged_by_the_end_of_a_turn_was_flushed_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    class Recorded:
+        """The module `os` for `store.append`: tells what was written and what was flushed."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(os, name)
+
+        def write(self, descriptor: int, data: bytes) -> int:
+            done.append("write")
+            return os.write(descriptor, data)
+
+        def fsync(self, descriptor: int) -> None:
+            os.fsync(descriptor)
+            done.append("fsync")
+
+    class Told(list[Event]):
+        def append(self, event: Event) -> None:
+            if isinstance(event, Ended):
+                done.append("ended")
+            super().append(event)
+
+    monkeypatch.setattr(append, "os", Recorded())
+    stage = Stage(tmp_path, Script().otherwise("Yes."))
+    stage.events = Told()
+    stage.say("one", "two")
+    told = [at for at, step in enumerate(done) if step == "ended"]
+    assert len(told) == 2
+    for at in told:
+        last_write = max(place for place, step in enumerate(done[:at]) if step == "write")
+        assert "fsync" in done[last_write:at], done

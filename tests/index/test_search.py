@@ -1,5 +1,6 @@
 """What was said is found: by word, by part, by who said it, where and when."""
 
+import json
 from pathlib import Path
 from typing import get_args
 
@@ -8,6 +9,7 @@ from tests.builders import session, text, tool
 from tests.index.searching import Searched, harbour, ledger, prompts, write
 
 from steno.errors import BadRequest
+from steno.format.encode import encode_line
 from steno.index.search.finder import Order
 from steno.index.search.grouping import groups_of
 from steno.index.search.language import parse
@@ -415,3 +417,25 @@ def test_the_first_hits_are_the_first_of_all(two: Searched, order: Order) -> Non
         for first in (1, 2, 5, 1000):
             found = two.finder.find(parse(query), order, first=first).messages
             assert found == everything[:first], (query, first)
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("timeless", 2),
+        ("until:2027-01-01 timeless", 1),
+        ("since:1971-01-01 until:2027-01-01 timeless", 1),
+        ("since:1971-01-01 timeless", 1),
+    ],
+)
+def test_what_has_no_time_is_in_no_range_of_times(tmp_path: Path, query: str, count: int) -> None:
+    made = prompts("a timeless question", "another timeless question")
+    path = write(tmp_path / "config", made)
+    records = [json.loads(line) for line in path.read_bytes().splitlines()]
+    first = next(each for each in records if "a timeless" in str(each.get("message")))
+    for each in records:
+        if each is first or each["type"] != "user":
+            each.pop("timestamp", None)
+    path.write_bytes(b"".join(encode_line(each) for each in records))
+    found = Searched(tmp_path, [])
+    assert len(found.hits(query)) == count

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from tests.conftest import WriteConfig
 from tests.index.dump import dump
+from tests.index.searching import prompts, write
 from tests.store.test_archive import talk, with_agent
 
 from steno.errors import Busy
+from steno.index.batch import Batch
 from steno.index.home import Home
 from steno.index.sync import forget, forget_gone, sync
 from steno.store import read
@@ -244,3 +246,24 @@ def test_what_is_gone_can_be_taken_out(root: Path, demo_root: Path, tmp_path: Pa
     sync(fresh)
     assert dump(less) == dump(fresh)
     assert forget_gone(less) == 0
+
+
+def test_words_of_a_batch_that_was_never_finished_are_dropped_by_the_next_one(
+    tmp_path: Path, make_index: Callable[..., Home], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "config"
+    write(root, prompts("the first question", seed="first"))
+    home = make_index(root)
+    write(root, prompts("the second question", seed="second"))
+
+    def cut_off(_batch: Batch) -> None:
+        raise OSError("cut off between the words and the tables")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Batch, "_close", cut_off)
+        with pytest.raises(OSError, match="cut off"):
+            sync(home)
+    # With something new of its own, and then with nothing but the broken batch.
+    write(root, prompts("the third question", seed="third"))
+    sync(home)
+    assert dump(home) == dump(make_index(root, "fresh"))

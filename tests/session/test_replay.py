@@ -1,5 +1,6 @@
 """What is sent on resume, rule by rule, on sessions made for it."""
 
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -286,3 +287,13 @@ def test_a_client_that_said_where_it_left_off_looks_no_further_than_the_files_en
     moved = [records[0], *records[2:], records[1], *([mark] if marked else [])]
     data = b"".join(msgspec.json.encode(each) + b"\n" for each in moved)
     assert sent(data) == ["u:Q1", "a:A1", *([] if marked else ["u:Q2", "a:A2"])]
+
+
+def test_a_call_left_open_by_an_earlier_response_of_the_last_turn_is_still_sent() -> None:
+    built = session().user("go").assistant(tool("Bash", command="one"))
+    first = built.records()[-1]["message"]["content"][0]["id"]
+    built.assistant(tool("Bash", command="two")).result("done")
+    said = sent(built)
+    roles = [each[0] for each in said]
+    assert f"USE({first})" in " ".join(said)
+    assert all(one != other for one, other in pairwise(roles)), said

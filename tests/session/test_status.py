@@ -1,12 +1,13 @@
 """How a session stands, by what it ends with and how old the file is."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.builders import Session, session, tool
 from tests.session.opened import opened, sessions_below
 
-from steno.session.story.status import LIVE, QUIET, TOOL
+from steno.session.story.status import LIVE, QUIET, TOOL, status_of
 
 BASH = tool("Bash", command="make")
 ASK = tool("AskUserQuestion", questions=[{"question": "Which?"}])
@@ -83,3 +84,20 @@ def test_an_empty_session_is_finished() -> None:
 def test_real_sessions_stand_as_they_should(shared: Path, place: str, expected: str) -> None:
     found = sessions_below(shared / "corpus" / "real-client" / place)
     assert {str(each.status()) for each in found if each.turns()} == {expected}
+
+
+@pytest.mark.parametrize("call", [BASH, ASK])
+@pytest.mark.parametrize("age", [1, TOOL + 1, None])
+def test_a_call_is_not_open_any_more_when_the_client_was_closed(
+    call: Any, age: float | None
+) -> None:
+    turns = opened(session("2.1.42").user("go").assistant(call)).turns()
+    found = status_of(turns, seconds_since_write=age, left=True)
+    assert found.standing == "interrupted"
+    assert "gave no result" in found.reason
+
+
+def test_a_model_is_not_at_work_any_more_when_the_client_was_closed() -> None:
+    turns = opened(session("2.1.42").user("go")).turns()
+    assert str(status_of(turns, seconds_since_write=1, left=True)) == "interrupted"
+    assert str(status_of(turns, seconds_since_write=1, left=False)) == "running"

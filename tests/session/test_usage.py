@@ -3,6 +3,7 @@
 from tests.builders import session, text, tool
 from tests.session.opened import opened
 
+from steno.format.encode import encode_line
 from steno.format.source import BytesSource
 from steno.session.story.usage import Counter, Totals, is_placeholder, totals_of
 from steno.session.transcript import load
@@ -70,3 +71,20 @@ def test_totals_add_up() -> None:
     both = Totals(1, 2, 3, 4, 5, 6) + Totals(1, 1, 1, 1, 1, 1, estimated=True)
     assert both == Totals(2, 3, 4, 5, 6, 7, estimated=True)
     assert (both.cache_write, both.context, both.total) == (11, 17, 20)
+
+
+def test_of_lines_with_equal_output_the_last_one_counts() -> None:
+    made = session().user("go").assistant(text("a"), text("b"), text("c"), output=7)
+    records = made.records()
+    lines = [each for each in records if each["type"] == "assistant"]
+    for number, record in enumerate(lines):
+        usage = record["message"]["usage"]
+        record["message"]["usage"] = {**usage, "input_tokens": 100 + number, "output_tokens": 7}
+    data = b"".join(encode_line(record) for record in records)
+    transcript = load(BytesSource(data))
+    found = totals_of(transcript, transcript.nodes)
+    assert (found.messages, found.output, found.input) == (1, 7, 102)
+    counter = Counter()
+    for node in transcript.nodes:
+        counter.add(transcript.record(node))
+    assert counter.totals().input == 102

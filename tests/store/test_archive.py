@@ -531,3 +531,29 @@ def test_sessions_that_are_known_to_have_changed_can_be_named(config: WriteConfi
     assert two != one
     assert archive_all(sessions=[found_at(str(one))]).sessions == 1
     assert [entry.path for entry in Archive().entries()] == [str(one)]
+
+
+@pytest.mark.parametrize("middle", ["other", "same"])
+def test_a_replaced_file_that_begins_and_ends_alike_is_archived_byte_for_byte(
+    tmp_path: Path, middle: str
+) -> None:
+    path = tmp_path / "config" / "projects" / "-p" / NAME
+    path.parent.mkdir(parents=True)
+    line = b'{"type":"user","n":%07d,"x":"' + b"y" * 970 + b'"}\n'
+    lines = [line % number for number in range(5 * keep.FRAME // 1000)]
+    path.write_bytes(b"".join(lines))
+    kept_at(path)
+    # Another file in its place: longer, with other bytes in the middle alone.
+    if middle == "other":
+        lines[len(lines) // 2] = line % 9_999_999
+    data = b"".join([*lines, line % 8_888_888])
+    new = path.with_name("new")
+    new.write_bytes(data)
+    new.replace(path)
+    kept = kept_at(path)
+    index = index_of(path)
+    latest = index.latest(str(path))
+    assert latest is not None
+    assert bytes_of(index, latest) == data
+    assert latest.generation == (2 if middle == "other" else 1)
+    assert kept.problems == ()

@@ -516,3 +516,16 @@ def test_a_process_that_has_ended_is_not_alive_although_nobody_has_heard_of_it()
     assert not alive(child)
     os.waitpid(child, 0)
     assert alive(os.getpid())
+
+
+def test_another_file_of_the_same_size_is_not_what_the_repair_wrote(path: Path) -> None:
+    exchange(path)
+    changed = NEW.replace(b"new", b"mew") if b"new" in NEW else bytes(reversed(NEW))
+    assert len(changed) == len(NEW)
+    assert changed != NEW
+    path.write_bytes(changed)
+    with pytest.raises(Busy, match="no longer what the repair wrote"):
+        undo(str(path))
+    assert path.read_bytes() == changed
+    undo(str(path), force=True)
+    assert path.read_bytes() == OLD
