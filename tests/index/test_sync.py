@@ -252,9 +252,11 @@ def test_words_of_a_batch_that_was_never_finished_are_dropped_by_the_next_one(
     tmp_path: Path, make_index: Callable[..., Home], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "config"
-    write(root, prompts("the first question", seed="first"))
+    made = prompts("the first question", seed="first")
+    write(root, made)
     home = make_index(root)
-    write(root, prompts("the second question", seed="second"))
+    # More of a file that is known: what is read of it again must not be there twice.
+    write(root, made.user("the second question").assistant("Aye.").done())
 
     def cut_off(_batch: Batch) -> None:
         raise OSError("cut off between the words and the tables")
@@ -263,7 +265,6 @@ def test_words_of_a_batch_that_was_never_finished_are_dropped_by_the_next_one(
         patch.setattr(Batch, "_close", cut_off)
         with pytest.raises(OSError, match="cut off"):
             sync(home)
-    # With something new of its own, and then with nothing but the broken batch.
     write(root, prompts("the third question", seed="third"))
     sync(home)
     assert dump(home) == dump(make_index(root, "fresh"))
