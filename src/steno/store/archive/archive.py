@@ -252,7 +252,7 @@ class Archive:
         return Kept(group.path, tuple(changes), told)
 
     def tidy(self) -> None:
-        """Make the catalogue small again when most of it is out of date.
+        """Have the catalogue on the disk, and small again when most of it is out of date.
 
         Raises:
             Unwritable: that cannot be done.

@@ -11,7 +11,7 @@ import msgspec
 
 from steno.store.archive.index import Index, decode_line, encode_line, path_of, said_path
 from steno.store.archive.opened import CATALOGUE
-from steno.store.disk import append, open_private, read_all
+from steno.store.disk import append, flush_folder, open_private, read_all
 from steno.store.scratch import Scratch, sweep, unreadable, unwritable
 
 __all__ = ["Catalogue", "Entry", "entry_of", "folder_name", "read_entries"]
@@ -149,15 +149,27 @@ class Catalogue:
             self.write()
 
     def tidy(self) -> None:
-        """Write it anew, without what is out of date, when most of it is.
+        """Have it on the disk; written anew, without what is out of date, when most of it is.
 
         Raises:
-            Unwritable: that cannot be done; it is as it was.
+            Unwritable: that cannot be done.
         """
         if self._lines > 2 * len(self.entries) + _SPARE:
             # Somebody else may have written since it was read.
             self.entries, _, self._lines = read_entries(self._path)
             self.write()
+            return
+        # Once for all sessions of a run. A line that a power cut takes would leave a session
+        # whose file is gone since where nobody looks.
+        try:
+            descriptor = open_private(self._path, os.O_RDWR)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            flush_folder(os.path.dirname(self._path))
+        except OSError as error:
+            raise unwritable(self._path, error) from error
 
     def write(self) -> None:
         """Write all of it anew.
@@ -170,6 +182,7 @@ class Catalogue:
             scratch.write(map(encode_line, self.entries.values()))
             try:
                 os.replace(scratch.path, self._path)
+                flush_folder(os.path.dirname(self._path))
             except OSError as error:
                 raise unwritable(self._path, error) from error
         self._lines = len(self.entries)
