@@ -18,6 +18,7 @@ from steno.agent.meter import Limits
 from steno.model.server.minds import Gate, Reply, Said, error, text, thinking, tool
 from steno.model.server.script import Script
 from steno.store.busy import writer_of
+from steno.store.session_lock import SessionLock
 
 _DOT = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5E"
@@ -464,3 +465,50 @@ def test_bad_input_is_answered_and_the_talk_goes_on(tmp_path: Path) -> None:
         assert here.editor.text() == "Still here."
 
     at(program(tmp_path, script), act)
+
+
+def test_a_session_that_another_process_has_is_not_loaded(tmp_path: Path) -> None:
+    script = Script().otherwise("Yes.")
+
+    async def first(here: Desk) -> None:
+        session = await here.begin()
+        await here.say(session, "hello")
+        (tmp_path / "id").write_text(session)
+
+    async def second(here: Desk) -> None:
+        session = (tmp_path / "id").read_text()
+        (path,) = here.files
+        before = path.read_bytes()
+
+        async def load() -> None:
+            await here.conn.load_session(cwd=str(here.project), session_id=session, mcp_servers=[])
+
+        with SessionLock.take(str(path)), pytest.raises(RequestError, match="is in use by"):
+            await load()
+        assert path.read_bytes() == before
+        await load()
+        assert await here.say(session, "more") == "end_turn"
+        # Loaded once more it is the same one, and goes on.
+        await load()
+        assert await here.say(session, "even more") == "end_turn"
+
+    at(desk(tmp_path, script), first)
+    at(desk(tmp_path, script), second)
+
+
+def test_a_session_that_another_program_writes_to_stops_and_is_loaded_again(
+    tmp_path: Path,
+) -> None:
+    async def act(here: Desk) -> None:
+        session = await here.begin()
+        await here.say(session, "hello")
+        (path,) = here.files
+        foreign = b'{"type":"custom-title","customTitle":"x","sessionId":"y"}\n'
+        await asyncio.to_thread(path.write_bytes, path.read_bytes() + foreign)
+        with pytest.raises(RequestError, match="another program changed"):
+            await here.say(session, "more")
+        assert path.read_bytes().endswith(foreign)
+        await here.conn.load_session(cwd=str(here.project), session_id=session, mcp_servers=[])
+        assert await here.say(session, "more") == "end_turn"
+
+    at(desk(tmp_path, Script().otherwise("Yes.")), act)

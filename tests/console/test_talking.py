@@ -10,6 +10,7 @@ from tests.console.terminal import DOWN, ENTER, ESC, UP, Terminal
 
 from steno.model.server.minds import Gate, Reply, Said, text, thinking, tool
 from steno.model.server.script import Script
+from steno.store.session_lock import SessionLock
 
 Make = Callable[..., Terminal]
 
@@ -248,3 +249,32 @@ def test_the_demonstration_leads_through(terminal: Make) -> None:
     console.told("the same in a folder of yours")
     assert "--resume" not in console.text
     assert list(console.project.glob("steno-demo-*")) == []
+
+
+def test_a_session_that_another_has_is_refused_and_a_changed_one_is_loaded_again(
+    terminal: Make,
+) -> None:
+    console = terminal(Script().otherwise("Yes."))
+    console.open()
+    console.say("the first prompt")
+    console.told("Yes.")
+    console.idle()
+    (first,) = (console.config / "projects").glob("*/*.jsonl")
+    console.say("/clear")
+    console.told("a new session; /resume")
+    with SessionLock.take(str(first), live=False, env=console.env):
+        console.say(f"/resume {first.stem}")
+        console.told("is in use by process", "/fork")
+    console.say(f"/resume {first.stem}")
+    console.sees("│ the first prompt")
+    with first.open("ab") as file:
+        file.write(b'{"type":"custom-title","customTitle":"x","sessionId":"y"}\n')
+    console.say("the second prompt")
+    console.told("another program changed", "/resume")
+    assert b"the second prompt" not in first.read_bytes()
+    console.say(f"/resume {first.stem}")
+    console.say("the third prompt")
+    console.waits(lambda: b"the third prompt" in first.read_bytes())
+    console.idle()
+    console.send("\x04\x04")
+    assert console.ends() == 0

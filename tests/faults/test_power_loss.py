@@ -31,13 +31,14 @@ EXPECTED = frozenset(
     {
         "chain.dangling",
         "chain.empty",
+        "chain.headless",
         "chain.unreachable",
         "line.nul-run",
         "line.spliced",
         "line.torn",
         "message.thinking-only",
         "tools.interrupted",
-        "tools.orphan",
+        "tools.orphan-result",
         "tools.unanswered",
     }
 )

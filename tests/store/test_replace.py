@@ -220,7 +220,7 @@ def test_the_disk_has_every_file_before_it_is_named_and_every_name_afterwards(
     assert steps == [
         *("write", "fsync file"),
         *("link", "fsync folder"),
-        *("write", "write", "fsync file", "replace"),
+        *("write", "write", "fsync file", "replace", "fsync folder"),
         *("replace", "fsync folder"),
     ]
 

@@ -376,6 +376,8 @@ def _write_receipt(target: str, backup: str, receipt: Receipt) -> None:
         scratch.write([msgspec.json.encode(receipt), b"\n"])
         try:
             os.replace(scratch.path, path)
+            # Before the exchange: after a power cut a new file without it could not be taken back.
+            _flush(path)
         except OSError as error:
             raise unwritable(path, error) from error
 
