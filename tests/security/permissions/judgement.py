@@ -1,16 +1,22 @@
 """The decision on an attack alone, for programs that this machine does not have."""
 
-from pathlib import Path
+import json
 
 from tests.security.permissions.attack import Attack, Mode
+from tests.security.permissions.machine import Machine
 
 from steno.guard.judge import Guard
 from steno.guard.rules import Layer, gather
 
 
-def verdicts(attack: Attack, mode: Mode, project: Path, home: Path) -> list[str]:
+def verdicts(attack: Attack, mode: Mode, machine: Machine) -> list[str]:
     """Return `allow`, `ask` or `deny` for each call of an attack."""
-    place, layer = str(project), Layer(allow=attack.allow, deny=attack.deny)
-    rules = gather([layer], root=place, cwd=place, home=str(home))
-    guard = Guard(rules, mode, place, (place,), home=str(home))
-    return [guard.judge(call.tool, call.input, cwd=place).verdict for call in attack.calls]
+    place, home = str(machine.project), str(machine.home)
+    layer = Layer(allow=attack.allow, deny=attack.deny)
+    guard = Guard(
+        gather([layer], root=place, cwd=place, home=home), mode, place, (place,), home=home
+    )
+    inputs = [
+        (call.tool, json.loads(machine.fill(json.dumps(call.input)))) for call in attack.calls
+    ]
+    return [guard.judge(tool, given, cwd=place).verdict for tool, given in inputs]

@@ -151,9 +151,7 @@ def test_attacks_that_cannot_be_executed_are_not_allowed(machine: Machine, mode:
     allowed = [
         each.name
         for each in ATTACKS
-        if mode in each.modes
-        and missing(each)
-        and set(verdicts(each, mode, machine.project, machine.home)) == {"allow"}
+        if mode in each.modes and missing(each) and set(verdicts(each, mode, machine)) == {"allow"}
     ]
     assert allowed == []
 
