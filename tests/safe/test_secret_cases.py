@@ -135,7 +135,6 @@ def test_secrets_in_lines_written_by_hand_are_masked(depth: int) -> None:
         "secret_version = 9f86d081884c7d65",
         "password = f3tch9x8(user)",
         "token = q7x9k2m4p8[0]",
-        "secret = k3y9x8z7w6v5.value",
         "<password>",
         "--secret",
         "password=",
@@ -190,6 +189,19 @@ def test_of_two_that_overlap_all_is_masked_and_the_more_certain_is_told() -> Non
     assert masked == "password=<masked:github-token> and more"
 
 
+def test_a_password_in_an_address_goes_as_far_as_the_last_at_sign() -> None:
+    said = "postgres://ada:{}@db.internal:5432/app?sslmode=require"
+    assert Masker().text(said.format("p@ss9#wo?rd")) == said.format("<masked:url-password>")
+
+
+def test_a_beginning_of_a_key_without_an_end_takes_no_other_key_along() -> None:
+    draw = drawing("pem")
+    body = draw(ALNUM, 64)
+    said = "-----BEGIN RSA PRIVATE KEY----- is how it begins. As in:\n"
+    key = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"
+    assert Masker().text(f"{said}{key}\nend") == f"{said}<masked:private-key>\nend"
+
+
 def test_a_token_right_behind_a_colour_is_masked_alone() -> None:
     key = "ghp_4f9b2c8d1e7a6f5b3c0d9e8f7a6b5c4d3e2f"
     for colour in ("\x1b[1;32m", "\\u001b[32m", "\\x1b[0m"):
@@ -208,7 +220,8 @@ def test_base64_longer_than_a_window_is_searched_to_its_end() -> None:
 @pytest.mark.parametrize("wrapped", [60, 64, 76])
 def test_base64_in_lines_is_masked_as_a_whole(wrapped: int) -> None:
     draw = drawing("wrapped")
-    text = f"# settings\nname: x\ntoken: ghp_{draw(ALNUM, 36)}\nother: {draw(ALNUM, 40)}\n"
+    first = "# settings of the service\n" * 6
+    text = f"{first}token: ghp_{draw(ALNUM, 36)}\nother: {draw(ALNUM, 40)}\n"
     coded = base64.b64encode(text.encode()).decode()
     lines = "\n".join(coded[at : at + wrapped] for at in range(0, len(coded), wrapped))
     for said in (f"see:\n{lines}\nend", json.dumps(f"see:\n{lines}\nend")):
