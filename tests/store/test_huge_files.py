@@ -82,4 +82,4 @@ def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
             os.chdir(here)
         files = newest_first(str(tmp_path), [])
         shown = [found.path for found, _ in seen(files, 0.0, [])]
-    assert [os.path.basename(path) for path in shown] == [name.format(1)]
+    assert [Path(path).name for path in shown] == [name.format(1)]

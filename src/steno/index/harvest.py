@@ -4,6 +4,7 @@ What a stretch must know of those before it is in a `State`. A file read in one 
 in any number of stretches give the same rows; a sync relies on that, whatever was appended when.
 """
 
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, TypeAlias, cast
@@ -22,6 +23,7 @@ __all__ = ["harvest", "lines_of"]
 
 _OPEN: Final = ord("{")
 _CLOSE: Final = ord("}")
+_LINE: Final = re.compile(rb"[^\n]+")
 _ROLES: Final = frozenset(("user", "assistant"))
 _KNOWN: Final = frozenset(
     (
@@ -117,12 +119,25 @@ def _read(source: Source, start: int, cap: int) -> Iterator[_Told | Piece]:
         if lines is not None:
             yield stretch, lines
             continue
-        for part in stretch.lines():
-            lines = _decoded(part)
-            if lines is not None:
-                yield part, lines
-            else:
-                yield from read_line(part)
+        yield from _read_lines(stretch)
+
+
+def _read_lines(stretch: Stretch) -> Iterator[_Told | Piece]:
+    """Yield the lines of a stretch one by one; blank ones behind one another are one gap."""
+    data, end = stretch.data, 0
+    for match in _LINE.finditer(data):
+        start, stop = match.span()
+        if start > end:
+            yield Gap(stretch.offset + end, start - end, b"", ())
+        part = stretch.part(start, stop)
+        lines = _decoded(part)
+        if lines is not None:
+            yield part, lines
+        else:
+            yield from read_line(part)
+        end = stop + 1
+    if end <= len(data) and (blank := len(data) - end + stretch.ended):
+        yield Gap(stretch.offset + end, blank, b"", ())
 
 
 def _decoded(stretch: Stretch) -> list[Line] | None:

@@ -30,8 +30,8 @@ def sessions_like(connection: sqlite3.Connection, text: str, limit: int) -> list
     """Return sessions whose title, project or branch has all the words, or whose id begins so."""
     tests, values = _all_words(text, ("title", "project", "branch"))
     rows = connection.execute(
-        f"SELECT id, file, {SHARED}, title, project, ended FROM sessions s WHERE agent = '' AND NOT hidden AND "
-        f"({tests} OR {_LIKE.format('id')}) ORDER BY ended IS NULL, ended DESC LIMIT ?",
+        f"SELECT id, file, {SHARED}, title, project, ended FROM sessions s WHERE listed = 1 AND "
+        f"({tests} OR {_LIKE.format('id')}) ORDER BY last DESC LIMIT ?",
         (*values, f"{_id(text)}%", limit),
     )
     return [
