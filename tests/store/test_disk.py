@@ -132,7 +132,11 @@ def test_all_is_written_however_little_goes_in_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = os.write
-    monkeypatch.setattr(os, "write", lambda file, data: real(file, bytes(data[:3])))
+
+    def few(file: int, data: memoryview) -> int:
+        return real(file, data[:3])
+
+    monkeypatch.setattr(os, "write", few)
     file = open_private(str(tmp_path / "a"), os.O_WRONLY | os.O_CREAT)
     append(file, b"0123456789")
     os.close(file)

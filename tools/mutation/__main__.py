@@ -41,8 +41,8 @@ from tools.mutation.coverage_map import ROOT, CoverageMap, collect
 from tools.mutation.operators import Mutant, mutants
 
 PACKAGES: Final = {
-    "format": ("format", "demo", "session", "property"),
-    "session/resume": ("session", "check", "property"),
+    "format": ("format", "demo", "property/test_sessions.py", "session/test_transcript.py"),
+    "session/resume": ("session", "property/test_sessions.py", "check/test_cases.py"),
     "check": ("check", "property", "cli/test_check.py", "cli/test_repair.py", "cli/test_doctor.py"),
     "store": ("store", "faults", "cli", "agent/test_sessions.py", "report/test_retention.py"),
     "index": ("index", "property/test_index.py", "faults/test_sync.py", "cli", "report"),
