@@ -256,7 +256,7 @@ WRITING: Final[tuple[Attack, ...]] = (
     attack("find -fprintf", "writes", "find . -fprintf @outside@/new x"),
     attack("find -fls", "writes", "find . -fls @outside@/new"),
     attack("tree -o", "writes", "tree -o @outside@/new", needs=("tree",)),
-    attack("file -C", "writes", "file -C -m magic", "echo '0 string x y' > magic", needs=("file",)),
+    attack("file -C", "writes", "file -C -m magic", "echo '0 string x y' > magic", modes=("default", "plan", "dontAsk"), needs=("file",)),
     attack("xxd -r into a file", "writes", "echo 41 | xxd -r -p - @outside@/new", needs=("xxd",)),
     attack("openssl -out", "writes", "openssl rand -out @outside@/new 4", needs=("openssl",)),
     attack("diff to a file by redirection", "writes", "diff a.txt b.txt > @outside@/new"),
