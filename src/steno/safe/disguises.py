@@ -34,7 +34,7 @@ _LONGEST: Final = 5
 """Letters of a needle; more would find no less, and cost more."""
 _BASE64: Final = re.compile(
     rb"[A-Za-z0-9+/_-]++(?:(?:\\{1,7}r?\\{0,7}n|\r?\n)[A-Za-z0-9+/_-]{16,}+)*+"
-    rb"(?:(?:\\{1,7}r?\\{0,7}n|\r?\n)[A-Za-z0-9+/_-]{2,15}+(?==|\\{0,7}[\"']|\r?\n|\\{1,7}[rn]|\Z))?={0,3}"
+    rb"(?:(?:\\{1,7}r?\\{0,7}n|\r?\n)(?=[A-Za-z0-9+/_-]{0,14}[A-Z0-9+/=])[A-Za-z0-9+/_-]{2,15}+(?==|\\{0,7}[\"']|\r?\n|\\{1,7}[rn]|\Z))?={0,3}"
 )
 _BROKEN: Final = re.compile(rb"\\{1,7}r?\\{0,7}n|\r?\n")
 _HEX: Final = re.compile(rb"(?:[0-9a-fA-F]{2})++")

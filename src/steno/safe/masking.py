@@ -158,6 +158,9 @@ def edits_of(data: bytes) -> list[Edit]:
         if last is None or edit.begin >= last.end:
             made.append(edit)
             continue
+        if edit.family == _MAIL and last.family != _MAIL:
+            # Behind a password with `@` comes a host: `ada:p@ss9@db.internal`.
+            continue
         # Of two that overlap, one is made: the more certain of them names it.
         surer = min(last, edit, key=_rank)
         end = max(last.end, edit.end)
