@@ -71,6 +71,26 @@ def test_messages_below_a_record_that_begins_no_conversation_are_linked_to_what_
     assert [one.id for one in found if one.severity == "error"] == []
 
 
+def test_a_compaction_that_hangs_on_what_comes_after_it_begins_anew() -> None:
+    """Its parent, a result behind it, would count as summed up and leave its call without one."""
+    made = session(seed="anew").user("One?").assistant("One.").done().compact("One was asked.")
+    made.user("Two?").assistant(tool("Bash", command="ls"), tool("Grep", pattern="x"))
+    made.results("a.py", "x").assistant("Two.").done()
+    records = made.records()
+    (boundary,) = (record for record in records if record.get("subtype") == "compact_boundary")
+    result = next(record for record in records if "toolUseResult" in record)
+    first = at(records, 1)
+    whole = b"".join(encode_line(record) for record in records)
+    boundary["parentUuid"], result["parentUuid"] = result["uuid"], first["uuid"]
+    done = repair_bytes(b"".join(encode_line(record) for record in records))
+    assert done.settled
+    assert ("chain.forward", "change") in {(edit.finding, edit.action) for edit in done.edits}
+    assert not any(edit.action == "insert" for edit in done.edits)
+    assert repair_bytes(done.data).edits == []
+    sent = as_resumed(load(BytesSource(done.data)), LATEST, prompt="Go on.")
+    assert sent == as_resumed(load(BytesSource(whole)), LATEST, prompt="Go on.")
+
+
 def test_a_record_that_is_its_own_parent_hangs_on_the_one_before() -> None:
     made = talk()
     records, done = broken(

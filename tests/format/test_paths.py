@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno.format import paths, slugs
-from steno.format.paths import Place, classify
+from steno.format.paths import Place, classify, transcript_place
 
 SID = "62ecc684-5437-43ff-95cf-5c331fca7ea1"
 # The folder in which the real client made the two hashes below.
@@ -355,3 +355,41 @@ def test_every_file_of_the_real_config_folders_has_a_role(shared: Path) -> None:
                 assert found.role != "unknown", file
                 roles.add(found.role)
     assert {"session", "agent", "agent-meta", "todo", "task", "tool-result", "history"} <= roles
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("history.jsonl", Place("history", "history.jsonl")),
+        ("x/history.jsonl", Place("history", "history.jsonl", "x")),
+        ("p/x/history.jsonl", Place("history", "history.jsonl", "x")),
+        ("odd.jsonl", Place("unknown", "odd.jsonl")),
+        ("conversations/p/odd.jsonl", Place("session", "odd.jsonl", "p")),
+        ("a/conversations/p/odd.jsonl", Place("session", "odd.jsonl", "p")),
+        ("conversations/odd.jsonl", Place("unknown", "odd.jsonl", "conversations")),
+        ("agent-a1.jsonl", Place("agent", "agent-a1.jsonl", agent_id="a1")),
+        ("agent-.jsonl", Place("unknown", "agent-.jsonl")),
+        ("p/agent-a1.jsonl", Place("agent", "agent-a1.jsonl", "p", agent_id="a1")),
+        ("subagents/agent-a1.jsonl", Place("agent", "agent-a1.jsonl", agent_id="a1")),
+        ("s/subagents/agent-a1.jsonl", Place("agent", "agent-a1.jsonl", "", "s", "a1")),
+        ("p/s/subagents/agent-a1.jsonl", Place("agent", "agent-a1.jsonl", "p", "s", "a1")),
+        (
+            "p/s/subagents/workflows/w/agent-a1.jsonl",
+            Place("agent", "agent-a1.jsonl", "p", "s", "a1", "w"),
+        ),
+        (
+            "p/s/subagents/workflows/agent-a1.jsonl",
+            Place("agent", "agent-a1.jsonl", "p", "s", "a1"),
+        ),
+        ("p/s/subagents/other/w/agent-a1.jsonl", Place("agent", "agent-a1.jsonl", "p", "s", "a1")),
+        (
+            "p/s/subagents/workflows/w/journal.jsonl",
+            Place("journal", "journal.jsonl", "p", "s", workflow="w"),
+        ),
+        ("p/s/subagents/journal.jsonl", Place("unknown", "journal.jsonl", "p", "s")),
+    ],
+)
+def test_a_transcript_is_known_by_its_name_and_the_folders_around_it(
+    path: str, place: Place
+) -> None:
+    assert transcript_place(path.split("/")) == place

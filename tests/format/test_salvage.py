@@ -180,9 +180,9 @@ def test_wherever_chunks_end_the_pieces_are_the_same(size: int) -> None:
 @pytest.mark.parametrize("cap", [40, 41, 42, 43, 60])
 def test_the_cap_is_the_most_a_line_may_have(cap: int) -> None:
     assert len(GOOD) == 42
-    pieces = list(read_bytes(GOOD + b"\n" + NEXT, cap=cap))
-    assert [isinstance(piece, Record) for piece in pieces] == [cap >= 42] * 2
-    assert [piece.length for piece in pieces] == [43, 42]
+    pieces = list(read_bytes(GOOD + b"\n" + NEXT + b"\n" + GOOD, cap=cap))
+    assert [isinstance(piece, Record) for piece in pieces] == [cap >= 42] * 3
+    assert [piece.length for piece in pieces] == [43, 43, 42]
     if cap < 42:
         (note,) = pieces[0].damage
         assert (note.id, note.span) == ("line.oversize", Span(0, 42))

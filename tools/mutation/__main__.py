@@ -37,7 +37,7 @@ from typing import Final
 
 import pytest
 from tools.campaign.results import Figure, record
-from tools.mutation.coverage_map import ROOT, CoverageMap, collect
+from tools.mutation.coverage_map import ROOT, CoverageMap, collect, near_folder
 from tools.mutation.operators import Mutant, mutants
 
 PACKAGES: Final = {
@@ -50,7 +50,7 @@ PACKAGES: Final = {
     "guard": ("guard",),
 }
 BUDGET: Final = 40.0
-MOST_TESTS: Final = 400
+MOST_TESTS: Final = 1500
 _QUIET: Final = "ignore::pytest.PytestAssertRewriteWarning"
 _MEMORY: Final = 6 * 2**30
 _GENERATED: Final = b"do not edit"
@@ -216,7 +216,7 @@ def _try_all(
 
 def _order(tests: set[str], coverage: CoverageMap, mutant: Mutant) -> list[str]:
     """Put tests of the same package first, the fast ones first, as many as the budget allows."""
-    near = f"tests/{mutant.path.split('/')[2]}/"
+    near = near_folder(mutant)
     ordered = sorted(
         tests, key=lambda test: (not test.startswith(near), coverage.seconds.get(test, 0), test)
     )

@@ -23,6 +23,11 @@ _FOLDER: Final = "STENO_MUTATION_RECORDS"
 _SOURCE: Final = "STENO_MUTATION_SOURCE"
 
 
+def near_folder(mutant: Mutant) -> str:
+    """Return where the tests of a mutant's package are."""
+    return f"tests/{mutant.path.split('/')[2]}/"
+
+
 @dataclass(slots=True)
 class CoverageMap:
     """The tests of each line, the seconds of each test, and what this was recorded from."""
@@ -43,11 +48,12 @@ class CoverageMap:
         """Return the tests that run what is changed.
 
         What a module does when it is imported is run by no test of its own: there, all tests count
-        that run anything of the module.
+        that run anything of the module, and all of the package's own.
         """
         lines = self.tests.get(mutant.path, {})
         if not mutant.in_function:
-            return {test for some in lines.values() for test in some}
+            near = {test for test in self.seconds if test.startswith(near_folder(mutant))}
+            return near.union(*lines.values())
         return set(lines.get(mutant.line, ())) or set(lines.get(mutant.statement, ()))
 
 

@@ -136,6 +136,8 @@ class _Finder:
             return True
         if isinstance(node, ast.Call):
             return isinstance(node.func, ast.Name) and node.func.id in ("cast", "TypeVar")
+        if isinstance(node, ast.Subscript):
+            return isinstance(node.value, ast.Name) and node.value.id == "Literal"
         if isinstance(node, ast.keyword):
             # Of a class of records: it only spares the garbage collector work.
             return node.arg == "gc"

@@ -23,7 +23,17 @@ def mend_chain(drafts: Drafts, *, client: Client) -> None:
     if broken:
         _bridge(drafts, broken)
     if not drafts:
+        _begin_at_boundaries(drafts, drafts.graph)
+    if not drafts:
         _straighten(drafts, drafts.graph, client)
+
+
+def _begin_at_boundaries(drafts: Drafts, graph: Graph) -> None:
+    """Unlink compactions from records that come after them: these are not what was summed up."""
+    for node in graph.forward:
+        if node.is_boundary and node.logical_parent in graph.by_uuid:
+            what = "let the compaction begin anew: its parent comes after it"
+            drafts.change(node, "chain.forward", what, {"parentUuid": None})
 
 
 def _bridge(drafts: Drafts, broken: list[_Broken]) -> None:
