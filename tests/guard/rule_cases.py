@@ -11,9 +11,8 @@ ALLOWED: Final[Mapping[str, tuple[str, ...]]] = {
         "npm run test -- --coverage --verbose",
         "npm run test -- -t 'adds numbers'",
         "npm run test -- --runInBand src/a.test.ts",
-        "npm run test -w packages/core",
         "npm run test -- --reporter=verbose",
-        "npm run test --workspaces --if-present",
+        "npm run test --if-present",
     ),
     "npm test:*": ("npm test", "npm test -- --ci", "npm test -- -u", "CI=1 npm test"),
     "npm install:*": (

@@ -230,3 +230,20 @@ def test_every_source_is_held_against_a_link_in_the_target(here: Judging, comman
     for name in ("evil", "b"):
         (here.project / name).write_text("x", encoding="utf-8")
     assert here.bash(command, here.guard(mode="acceptEdits")).verdict == "ask"
+
+
+@pytest.mark.parametrize("rule", ["Read(.env)", "Read(./private/**)"])
+def test_another_name_of_a_denied_file_is_denied(here: Judging, rule: str) -> None:
+    (here.project / "private").mkdir()
+    for name, link in ((".env", "hard"), ("private/note", "other")):
+        (here.project / name).write_text("x", encoding="utf-8")
+        (here.project / link).hardlink_to(here.project / name)
+    (here.project / "plain").write_text("x", encoding="utf-8")
+    (here.project / "same").hardlink_to(here.project / "plain")
+    guard = here.guard("Bash(cat:*)", deny=(rule,))
+    denied, allowed = ("hard", "other") if rule == "Read(.env)" else ("other", "hard")
+    assert here.file("Read", here.project / denied, guard).verdict == "deny"
+    assert here.bash(f"cat {denied}", guard).verdict == "deny"
+    shown = guard.shown_in(str(here.project))
+    assert [shown(name) for name in (denied, allowed, "same", "plain")] == [False, True, True, True]
+    assert here.file("Read", here.project / "same", guard).verdict == "allow"

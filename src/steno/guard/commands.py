@@ -326,13 +326,20 @@ class Commands(msgspec.Struct, frozen=True):
                 if places is None or any(is_process_path(place.path) for place in places):
                     perhaps = Decision("ask", "a rule that forbids files may be about it")
                     continue
-                for place in places:
-                    for rule in filter(None, (self.files.is_denied(place, each) for each in tools)):
-                        if not rule.is_bare:
-                            return Decision("deny", f"the rule {rule.text} forbids it", rule.text)
+                denied = next(filter(None, (self._place_denied(p, tools) for p in places)), None)
+                if denied is not None:
+                    return denied
             if perhaps is None:
                 perhaps = self._part_denied(command, where, tools)
         return perhaps
+
+    def _place_denied(self, place: Place, tools: list[str]) -> Decision | None:
+        for rule in filter(None, (self.files.is_denied(place, each) for each in tools)):
+            if not rule.is_bare:
+                return Decision("deny", f"the rule {rule.text} forbids it", rule.text)
+        if any(self.files.is_denied_elsewhere(place, each) for each in tools):
+            return Decision("deny", f"{place.path} is the same file as one that a rule denies")
+        return None
 
     def _part_denied(self, command: Command, where: Folders, tools: list[str]) -> Decision | None:
         """Ask where a part of a word names a file that a rule denies: `git show HEAD:.env`."""

@@ -32,7 +32,7 @@ def denied_paths(
     """Return the real paths in the folders that a tool must not use, folders for their files.
 
     Rules that deny and rules that ask both count: nobody is asked about what a confined command
-    opens. A file with another name in the folders (a hard link) is denied under both.
+    opens. Further names of a file (hard links) are not listed.
 
     Raises:
         TooManyFiles: a pattern would have to be looked up in more files than `most`.
@@ -57,7 +57,7 @@ def denied_paths(
         for root in roots:
             for path in _matching(root, _Matcher(walked), budget):
                 found[path] = None
-    return tuple(_with_links(found, roots, most))
+    return tuple(_resolved(found))
 
 
 def _plain(pattern: PathPattern) -> str:
@@ -125,54 +125,9 @@ def _matching(root: str, matcher: _Matcher, budget: _Budget) -> Iterator[str]:
                 waiting.append(entry.path)
 
 
-def _with_links(found: Iterable[str], roots: tuple[str, ...], most: int) -> Iterator[str]:
-    """Yield paths with what they lead to, and with the other names of their files."""
-    linked: set[tuple[int, int]] = set()
+def _resolved(found: Iterable[str]) -> Iterator[str]:
+    """Yield what paths lead to; a link itself holds nothing."""
     seen: dict[str, None] = {}
     for path in found:
-        real = os.path.realpath(path)
-        for each in (path, real) if not os.path.islink(path) else (real,):
-            seen[each] = None
-        linked.update(_shared(real))
-    if linked:
-        budget = _Budget(most)
-        for root in roots:
-            for path in _same_files(root, linked, budget, frozenset(seen)):
-                seen[path] = None
-    yield from (path for path in seen if os.path.lexists(path))
-
-
-def _shared(path: str) -> Iterator[tuple[int, int]]:
-    """Yield the files at or below a path that have more than one name."""
-    try:
-        if not os.path.isdir(path):
-            status = os.lstat(path)
-            if status.st_nlink > 1:
-                yield status.st_dev, status.st_ino
-            return
-        for folder, _, names in os.walk(path):
-            for name in names:
-                status = os.lstat(os.path.join(folder, name))
-                if status.st_nlink > 1:
-                    yield status.st_dev, status.st_ino
-    except OSError:
-        return
-
-
-def _same_files(
-    root: str, wanted: set[tuple[int, int]], budget: _Budget, denied: frozenset[str]
-) -> Iterator[str]:
-    """Yield the names of some files, but for those in folders that are denied as a whole."""
-    numbers = {number for _, number in wanted}
-    for folder, below, _ in os.walk(root):
-        below[:] = [name for name in below if os.path.join(folder, name) not in denied]
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    budget.spend()
-                    if entry.inode() in numbers:
-                        status = entry.stat(follow_symlinks=False)
-                        if (status.st_dev, status.st_ino) in wanted:
-                            yield entry.path
-        except OSError:
-            continue
+        seen[os.path.realpath(path)] = None
+    yield from filter(os.path.lexists, seen)

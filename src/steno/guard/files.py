@@ -1,12 +1,20 @@
 """Whether a file may be read or written: rules first, then where it is."""
 
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final
+
 import msgspec
 
 from steno.guard.decision import Decision, Mode
+from steno.guard.denied_paths import TooManyFiles, denied_paths
 from steno.guard.paths import Place, is_inside, why_protected, why_secret
 from steno.guard.rules import Rule, Rules
 
 __all__ = ["Files"]
+
+_MOST_FILES: Final = 1_000_000
 
 
 class Files(msgspec.Struct, frozen=True):
@@ -18,7 +26,7 @@ class Files(msgspec.Struct, frozen=True):
 
     def read(self, place: Place, tool: str = "Read") -> Decision:
         """Say whether a place may be read."""
-        said = self._forbidden(place, tool)
+        said = self._forbidden(place, tool) or self._forbidden_elsewhere(place, tool)
         if said is not None:
             return said
         secret = why_secret(place)
@@ -65,6 +73,30 @@ class Files(msgspec.Struct, frozen=True):
         """Return the rule that forbids a place to a tool, if one does."""
         return self._first(self.rules.about("deny", tool), place)
 
+    def denied_files(self, tool: str) -> frozenset[tuple[int, int]]:
+        """Return the files that rules deny to a tool, by device and number.
+
+        Raises:
+            TooManyFiles: the working folders have too many files to look them up.
+        """
+        found: set[tuple[int, int]] = set()
+        for path in denied_paths(self.rules, self.folders, tool=tool, most=_MOST_FILES):
+            for name in (path, *_files_below(path)):
+                with suppress(OSError):
+                    status = os.lstat(name)
+                    found.add((status.st_dev, status.st_ino))
+        return frozenset(found)
+
+    def is_denied_elsewhere(self, place: Place, tool: str) -> bool:
+        """Whether a file has another name (a hard link) that rules deny to a tool."""
+        if not place.is_shared or not self.rules.about("deny", tool):
+            return False
+        try:
+            status = os.lstat(place.real)
+            return (status.st_dev, status.st_ino) in self.denied_files(tool)
+        except (OSError, TooManyFiles):
+            return True
+
     def hides_some(self) -> bool:
         """Whether there are places that must not be read, or only when asked."""
         kinds = (*self.rules.about("deny", "Read"), *self.rules.about("ask", "Read"))
@@ -89,6 +121,11 @@ class Files(msgspec.Struct, frozen=True):
             return Decision("ask", f"the rule {rule.text} asks", rule.text)
         return None
 
+    def _forbidden_elsewhere(self, place: Place, tool: str) -> Decision | None:
+        if not self.is_denied_elsewhere(place, tool):
+            return None
+        return Decision("deny", f"{place.path} is the same file as one that a rule denies")
+
     def _first(self, rules: tuple[Rule, ...], place: Place) -> Rule | None:
         for rule in rules:
             if not rule.paths or any(pattern.touches(place) for pattern in rule.paths):
@@ -100,6 +137,11 @@ class Files(msgspec.Struct, frozen=True):
             if not rule.paths or any(pattern.covers(place) for pattern in rule.paths):
                 return rule
         return None
+
+
+def _files_below(path: str) -> Iterator[str]:
+    for folder, _, names in os.walk(path):
+        yield from (os.path.join(folder, name) for name in names)
 
 
 def _leads(place: Place) -> str:

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +19,7 @@ import msgspec
 from steno.errors import BadRequest
 from steno.guard.commands import Commands
 from steno.guard.decision import MODES, Decision, Mode
+from steno.guard.denied_paths import TooManyFiles
 from steno.guard.files import Files
 from steno.guard.offers import offers_for_command, offers_for_path
 from steno.guard.paths import Place
@@ -101,9 +103,24 @@ class Guard:
         whether some of what is in it is kept from being read.
         """
         real = os.path.realpath(folder)
-        return lambda name: (
-            not self._files.hides(Place(os.path.join(folder, name), os.path.join(real, name)))
-        )
+
+        @lru_cache(maxsize=1)
+        def denied() -> frozenset[tuple[int, int]] | None:
+            try:
+                return self._files.denied_files("Read")
+            except TooManyFiles:
+                return None
+
+        def is_shown(name: str) -> bool:
+            place = Place(os.path.join(folder, name), os.path.join(real, name))
+            if self._files.hides(place):
+                return False
+            if not self.rules.about("deny", "Read") or not place.is_shared:
+                return True
+            status, found = os.lstat(place.real), denied()
+            return found is not None and (status.st_dev, status.st_ino) not in found
+
+        return is_shown
 
     def with_mode(self, mode: Mode) -> "Guard":
         """Return the same guard in another mode."""

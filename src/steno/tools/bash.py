@@ -9,7 +9,7 @@ import msgspec
 from steno.guard.paths import Place, is_inside
 from steno.tools.base import Around, Execution, Outcome, Spec, ToolFailure
 from steno.tools.inputs import taken
-from steno.tools.missing_access import missing_access
+from steno.tools.missing_access import missing_access, was_refused
 from steno.tools.output import LIMIT, Capture, harmless, persisted, save
 from steno.tools.processes import Shell, exit_code, start
 from steno.tools.shells import Task, of
@@ -167,7 +167,7 @@ class Bash:
             run.finish()
         first = f"Exit code {exit_code(code)}" if code else ""
         outcome = await run.outcome(first, interrupted=False)
-        if code and execution.isolation in {"read", "edit"}:
+        if code and execution.isolation in {"read", "edit"} and was_refused(run.err.text):
             return _explained(outcome, missing_access(run.err.text))
         return outcome
 

