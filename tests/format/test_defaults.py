@@ -11,7 +11,7 @@ import steno.format
 from steno.format import blocks, message, sidecars
 from steno.format.flaws import flaws
 from steno.format.loose import loose
-from steno.format.settings import MASK, settings
+from steno.format.settings import MASK, Settings, settings
 from steno.format.spans import Span
 
 
@@ -234,6 +234,7 @@ def test_settings_show_what_is_set_and_mask_what_is_secret() -> None:
         nothing, (note,) = settings(bad)
         assert nothing is None
         assert (note.id, note.span, note.message) == (name, Span(0, len(bad)), words)
+    assert msgspec.structs.astuple(Settings()) == ("", (), (), (), (), (), "{}")
     empty, _ = settings(b"{}")
     assert empty is not None
     assert (empty.model, empty.allow, empty.hooks, empty.env_names) == ("", (), (), ())
