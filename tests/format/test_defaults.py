@@ -183,6 +183,11 @@ def test_blocks_without_their_fields_are_empty() -> None:
     assert not any(msgspec.structs.astuple(thinking))
 
 
+def test_hidden_thinking_without_its_data_is_empty() -> None:
+    (block,) = read('[{"type":"redacted_thinking"}]')
+    assert block == blocks.RedactedThinking("")
+
+
 def test_what_a_block_holds_is_read_once() -> None:
     (call,) = read('[{"type":"tool_use","input":{"a":1}}]')
     assert isinstance(call, blocks.ToolUse)

@@ -360,6 +360,8 @@ def test_every_file_of_the_real_config_folders_has_a_role(shared: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "place"),
     [
+        (f"{SID}.jsonl", Place("session", f"{SID}.jsonl", "", SID)),
+        (f"p/{SID}.jsonl", Place("session", f"{SID}.jsonl", "p", SID)),
         ("history.jsonl", Place("history", "history.jsonl")),
         ("x/history.jsonl", Place("history", "history.jsonl", "x")),
         ("p/x/history.jsonl", Place("history", "history.jsonl", "x")),
