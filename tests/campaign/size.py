@@ -4,7 +4,7 @@
 fits its share of the time:
 
     STENO_SIZE      1 is the full size, 0.05 (the default) the smoke size
-    STENO_SECONDS   how long a test that can go on for ever goes on; 3 where it is not set
+    STENO_SECONDS   how long a test that can go on for ever goes on; without it, a fixed number
     STENO_FIGURES   a file that figures are appended to, one JSON object in a line
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 SIZE: Final = float(os.environ.get("STENO_SIZE", "0.05"))
-SECONDS: Final = float(os.environ.get("STENO_SECONDS", "3"))
+SECONDS: Final = float(os.environ.get("STENO_SECONDS", "0"))
 
 _T = TypeVar("_T")
 

@@ -28,6 +28,18 @@ def test_each_structural_change_is_survived(name: str) -> None:
         holds(changed(name, dice(f"{name} {seed}")))
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        "7 structure 171",  # messages below a state record that got an id
+        "901 structure 47",  # a call under the id of one before the compaction
+        "1794846914157839417 structure 79",  # a compaction that hangs on a result behind it
+    ],
+)
+def test_what_was_once_not_repaired_is_repaired(seed: str) -> None:
+    holds(structural_mutant(dice(seed))[1])
+
+
 @pytest.mark.faults
 @pytest.mark.timeout(0)
 def test_byte_mutants_are_survived() -> None:

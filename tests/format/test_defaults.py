@@ -11,7 +11,7 @@ import steno.format
 from steno.format import blocks, message, sidecars
 from steno.format.flaws import flaws
 from steno.format.loose import loose
-from steno.format.settings import MASK, settings
+from steno.format.settings import MASK, Settings, settings
 from steno.format.spans import Span
 
 
@@ -183,6 +183,11 @@ def test_blocks_without_their_fields_are_empty() -> None:
     assert not any(msgspec.structs.astuple(thinking))
 
 
+def test_hidden_thinking_without_its_data_is_empty() -> None:
+    (block,) = read('[{"type":"redacted_thinking"}]')
+    assert block == blocks.RedactedThinking("")
+
+
 def test_what_a_block_holds_is_read_once() -> None:
     (call,) = read('[{"type":"tool_use","input":{"a":1}}]')
     assert isinstance(call, blocks.ToolUse)
@@ -234,6 +239,7 @@ def test_settings_show_what_is_set_and_mask_what_is_secret() -> None:
         nothing, (note,) = settings(bad)
         assert nothing is None
         assert (note.id, note.span, note.message) == (name, Span(0, len(bad)), words)
+    assert msgspec.structs.astuple(Settings()) == ("", (), (), (), (), (), "{}")
     empty, _ = settings(b"{}")
     assert empty is not None
     assert (empty.model, empty.allow, empty.hooks, empty.env_names) == ("", (), (), ())

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno.format import paths, slugs
-from steno.format.paths import Place, classify, transcript_place
+from steno.format.paths import CONFIG_FOLDERS, Place, classify, transcript_place
 
 SID = "62ecc684-5437-43ff-95cf-5c331fca7ea1"
 # The folder in which the real client made the two hashes below.
@@ -360,6 +360,8 @@ def test_every_file_of_the_real_config_folders_has_a_role(shared: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "place"),
     [
+        (f"{SID}.jsonl", Place("session", f"{SID}.jsonl", "", SID)),
+        (f"p/{SID}.jsonl", Place("session", f"{SID}.jsonl", "p", SID)),
         ("history.jsonl", Place("history", "history.jsonl")),
         ("x/history.jsonl", Place("history", "history.jsonl", "x")),
         ("p/x/history.jsonl", Place("history", "history.jsonl", "x")),
@@ -393,3 +395,12 @@ def test_a_transcript_is_known_by_its_name_and_the_folders_around_it(
     path: str, place: Place
 ) -> None:
     assert transcript_place(path.split("/")) == place
+
+
+def test_the_folders_without_transcripts_are_these() -> None:
+    assert sorted(CONFIG_FOLDERS) == [
+        *("agents", "cache", "commands", "daemon", "debug", "file-history", "hooks", "ide"),
+        *("image-cache", "jobs", "logs", "paste-cache", "plans", "plugins", "rules"),
+        *("session-env", "sessions", "shell-snapshots", "skills", "statsig", "tasks"),
+        *("telemetry", "todos"),
+    ]

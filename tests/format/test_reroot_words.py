@@ -39,6 +39,11 @@ def test_the_fields_of_words_are_these() -> None:
         ('{"a":{"text":"x"},"b":["/home/ada/work"]}', '{"a":{"text":"x"},"b":["/srv/w"]}', 1),
         ('{"text":["x",{"cwd":["/home/ada/work"]}]}', '{"text":["x",{"cwd":["/srv/w"]}]}', 1),
         ('{"cwd":[["x"],"/home/ada/work"],"t":1}', '{"cwd":[["x"],"/srv/w"],"t":1}', 1),
+        (
+            '{"cwd":[{"text":"x"},"/home/ada/work"],"text":[{"a":1},"/home/ada/work"]}',
+            '{"cwd":[{"text":"x"},"/srv/w"],"text":[{"a":1},"/home/ada/work"]}',
+            1,
+        ),
         ('{"text":[["x"],"/home/ada/work"]}', '{"text":[["x"],"/home/ada/work"]}', 0),
     ],
 )

@@ -162,6 +162,7 @@ class _Answers:
             for call in node.results
             if not node.sidechain
         }
+        self.uses = Counter(call for node in drafts.transcript.nodes for call in node.uses)
         self.below: defaultdict[str | None, list[Node]] = defaultdict(list)
         for node in graph.messages:
             self.below[node.parent].append(node)
@@ -176,20 +177,38 @@ class _Answers:
     def _answer(self, call: Block, finding: str) -> None:
         beside = self.hanging.get((call.node.uuid, call.id))
         if beside is not None:
-            self._go_through(call.node, beside.uuid, finding, "hang it behind the result beside it")
+            what = "hang it behind the result beside it"
+            if not self._go_through(call.node, beside.uuid, finding, what):
+                self._tell_apart(call, beside)
             return
         record = self._synthetic(call)
         what = f"answer the call {call.id}: the session was cut off before its result"
         self.drafts.insert(call.node, record, finding, what)
         self._go_through(call.node, record["uuid"], finding, "hang it behind the answer")
 
-    def _go_through(self, node: Node, result: str | None, finding: str, what: str) -> None:
-        """Let the conversation go on behind a result instead of beside it."""
+    def _tell_apart(self, call: Block, result: Node) -> None:
+        """Give a call and its result an id of their own, where one before a compaction has it.
+
+        Such a result is not found by its id, although it hangs where it belongs.
+        """
+        if self.uses[call.id] > 1:
+            new = f"{call.id}_{new_uuid(call.id, call.node.uuid)[:8]}"
+            what = "give a call an id of its own: one that was summed up has it"
+            for node in (call.node, result):
+                blocks = objects_in(message_of(self.drafts, node).get("content"))
+                blocks = _renamed(blocks, call.id, new)
+                _write(self.drafts, node, blocks, "tools.duplicate-use", what)
+
+    def _go_through(self, node: Node, result: str | None, finding: str, what: str) -> bool:
+        """Let the conversation go on behind a result instead of beside it; False if it does."""
+        changed = False
         for child in self.below.pop(node.uuid, ()):
             # The lines of one response hang on each other.
             same = child.message_id is not None and child.message_id == node.message_id
             if not same and not child.results:
                 self.drafts.change(child, finding, what, {"parentUuid": result})
+                changed = True
+        return changed
 
     def _synthetic(self, call: Block) -> dict[str, Any]:
         node = call.node
