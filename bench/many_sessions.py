@@ -212,7 +212,7 @@ def measure(folder: Path, number: int) -> dict[str, Any]:
 
 def main() -> int:
     """Measure, print, and return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sessions", type=int, default=50_000)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--json", action="store_true")

@@ -22,7 +22,7 @@ def look(folder: Path, built: Session | bytes, now: float = LATER) -> Glance:
     return glance(found_at(str(path)), now)
 
 
-def turns(folder: Path, built: Session | bytes) -> int:
+def turns(folder: Path, built: Session | bytes) -> int | None:
     path = folder / "talk.jsonl"
     path.write_bytes(built if isinstance(built, bytes) else built.bytes())
     return count_turns(found_at(str(path)))
