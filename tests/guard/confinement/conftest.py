@@ -35,9 +35,13 @@ def _box(mechanism: str, *, administrator: bool) -> Iterator[Box]:
     box.close()
 
 
+# The others take minutes: `make faults` has them.
+_ALWAYS = {("both", True), ("both", False), ("namespaces", True), ("landlock", False)}
 _WAYS = [
     pytest.param(
-        (mechanism, administrator), id=f"{mechanism}-{'root' if administrator else 'user'}"
+        (mechanism, administrator),
+        id=f"{mechanism}-{'root' if administrator else 'user'}",
+        marks=() if (mechanism, administrator) in _ALWAYS else pytest.mark.faults,
     )
     for mechanism in MECHANISMS
     for administrator in (True, False)
