@@ -133,7 +133,7 @@ def test_a_command_of_several_parts_is_allowed_by_a_rule_for_each(terminal: Make
     (console.project / "Makefile").write_text("%:\n\t@touch $@\n")
     console.open()
     console.say("run 0")
-    console.sees("this session: Bash(make a0), Bash(make b0)")
+    console.sees("this session: Bash(make a0), Bash(git status), Bash(make b0)")
     console.send("s")
     console.told("Ran 0.")
     console.idle()
@@ -145,7 +145,11 @@ def test_a_command_of_several_parts_is_allowed_by_a_rule_for_each(terminal: Make
     console.told("Ran 1.")
     console.idle()
     kept = json.loads((console.project / ".claude" / "settings.local.json").read_text())
-    assert kept["permissions"]["allow"] == ["Bash(make a1)", "Bash(make b1)"]
+    assert kept["permissions"]["allow"] == [
+        "Bash(make a1)",
+        "Bash(git status)",
+        "Bash(make b1)",
+    ]
     for number in range(2):
         console.say(f"again {number}")
         console.told(f"Ran {number} again.")

@@ -40,7 +40,7 @@ def _fill(home: Home, number: int, *, live: bool) -> None:
     ended = int(_NOW * 1000) - (60_000 if live else 30 * 86_400_000)
     files = [(n, f"/r/{n}.jsonl", 4096, int(_NOW * 1e9), 1, n, 4096) for n in range(1, number + 1)]
     rows = [
-        (n, f"id{n}", f"/work/p{n % 300}", f"b{n % 900}", f"title {n}", ended - n, ended - n, n)
+        (n, f"id{n}", f"/home/p{n % 300}", f"b{n % 900}", f"title {n}", ended - n, ended - n, n)
         for n in range(1, number + 1)
     ]
     connection.execute("BEGIN")

@@ -1,12 +1,19 @@
 """Whether a shell command may run: every simple command in it must be allowed on its own."""
 
 import os
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
+from steno.guard.command_words import (
+    DEVICES,
+    file_redirections,
+    guessed_spellings,
+    is_plain_file,
+    path_words,
+    spellings,
+)
 from steno.guard.content_readers import files_below, is_process_path, path_pieces, shown_by
 from steno.guard.decision import Decision, Isolation, Mode
 from steno.guard.files import Files
@@ -24,7 +31,6 @@ from steno.guard.words import (
     GAP,
     HOLE,
     Command,
-    Redirection,
     Word,
     harmless,
     harmless_before,
@@ -44,7 +50,6 @@ _EDITORS: Final[Mapping[str, str]] = {
     "mv": "fnvuT",
 }
 _TAKES_TWO: Final = frozenset({"cp", "mv"})
-_DEVICES: Final = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/stdin"})
 # Their words are only words.
 _TALKERS: Final = frozenset(name for name, plain in READ_ONLY.items() if plain.operands == "text")
 
@@ -146,7 +151,9 @@ class Commands(msgspec.Struct, frozen=True):
         """
         commands = tuple(reading.commands)
         unruled = [each for each in commands if self._unruled(each, where)]
-        writes = any(each.writes for command in reading.every() for each in _files_of(command))
+        writes = any(
+            each.writes for command in reading.every() for each in file_redirections(command)
+        )
         if commands and not unruled and not writes:
             return ""
         if len(unruled) == len(commands) and self.confinable:
@@ -186,7 +193,7 @@ class Commands(msgspec.Struct, frozen=True):
             places = where.places(word)
             if places is None or any(self.files.read(p).verdict != "allow" for p in places):
                 return False
-            if not all(_is_plain(place.real, folders=folders) for place in places):
+            if not all(is_plain_file(place.real, folders=folders) for place in places):
                 return False
         return not where.lost or not words
 
@@ -228,10 +235,10 @@ class Commands(msgspec.Struct, frozen=True):
             if rule.command.covers(script):
                 return Decision(kind, f"the rule {rule.text} {_SAYS[kind]}", rule.text)
             for command in reading.every():
-                texts = tuple(_spellings(command))
+                texts = tuple(spellings(command))
                 if any(map(rule.command.covers, texts)):
                     return Decision(kind, f"the rule {rule.text} {_SAYS[kind]}", rule.text)
-                if perhaps is None and any(map(rule.command.covers, _guessed_spellings(command))):
+                if perhaps is None and any(map(rule.command.covers, guessed_spellings(command))):
                     reason = f"the rule {rule.text} may be about it; options come before its words"
                     perhaps = Decision("ask", reason, rule.text)
                 if perhaps is None and any(map(rule.command.may_cover, texts)):
@@ -321,7 +328,7 @@ class Commands(msgspec.Struct, frozen=True):
         for command in reading.every():
             if command.program in _TALKERS or not command.words:
                 continue
-            for word in _path_words(command):
+            for word in path_words(command):
                 places = where.places(word)
                 if places is None or any(is_process_path(place.path) for place in places):
                     perhaps = Decision("ask", "a rule that forbids files may be about it")
@@ -398,7 +405,7 @@ class Commands(msgspec.Struct, frozen=True):
             if places is None:
                 return Decision("ask", "a file that it uses is not known before it runs")
             for place in places:
-                if place.path in _DEVICES:
+                if place.path in DEVICES:
                     continue
                 said = files.write(place) if each.writes else files.read(place)
                 if said.verdict != "allow":
@@ -409,7 +416,7 @@ class Commands(msgspec.Struct, frozen=True):
         """Ask where a command that does more than read is given a protected place."""
         if command.program in _TALKERS or self._read_by(command) is not None:
             return None
-        for word in _path_words(command):
+        for word in path_words(command):
             for place in where.places(word) or ():
                 protected = why_protected(place)
                 if protected:
@@ -489,55 +496,3 @@ _SAYS: Final[Mapping[Kind, str]] = {"deny": "forbids it", "ask": "asks", "allow"
 def _is_known(command: Command) -> bool:
     """Whether a program runs only what is its own: its code, its subcommands."""
     return base_name(command.program) in RUNNERS
-
-
-def _files_of(command: Command) -> Iterator[Redirection]:
-    """Yield the redirections of a command to files that are none of the standard devices."""
-    return (each for each in command.redirections if each.target.text not in _DEVICES)
-
-
-def _is_plain(path: str, *, folders: bool) -> bool:
-    """Whether a path is missing, a regular file, or with `folders` a folder: none that can block."""
-    return os.path.isfile(path) or (folders and os.path.isdir(path)) or not os.path.lexists(path)
-
-
-def _spellings(command: Command) -> Iterator[str]:
-    """Yield the texts under which a rule that forbids may know a command."""
-    if not command.words:
-        return
-    named = msgspec.structs.replace(
-        command, words=(literal(base_name(command.program)), *command.words[1:])
-    )
-    spelled = (command, named, _without_options(command), _without_options(named))
-    for each in spelled:
-        for text in (each.text, each.set_text):
-            yield text
-            yield text.replace(GAP, " ")
-
-
-def _without_options(command: Command) -> Command:
-    """Leave out the options between a program and its first operand: `git -P push` is a push."""
-    at = 1
-    while at < len(command.words) and command.words[at].text.startswith("-"):
-        at += 1
-    return msgspec.structs.replace(command, words=(command.words[0], *command.words[at:]))
-
-
-def _guessed_spellings(command: Command) -> Iterator[str]:
-    """Yield a command without options that may take a value: `git -C x push` may be a push."""
-    at = 1
-    while at < len(command.words) and command.words[at].text.startswith("-"):
-        at += 1 if "=" in command.words[at].text else 2
-    if 1 < at < len(command.words):
-        yield " ".join([base_name(command.program), *(word.shown for word in command.words[at:])])
-
-
-def _path_words(command: Command) -> Iterator[Word]:
-    """Yield the words of a command that may be paths, and parts of options that may be."""
-    for word in command.words[1:]:
-        yield word
-        _, given, value = word.text.partition("=")
-        if given and value:
-            yield Word(value, splits=word.splits)
-        if re.match(r"-[^-].", word.text):
-            yield Word(word.text[2:], splits=word.splits)

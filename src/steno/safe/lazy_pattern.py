@@ -6,9 +6,11 @@ every start of a command that may mask something.
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 __all__ = ["LazyPattern"]
+
+_METHODS: Final = ("match", "search", "fullmatch", "finditer", "findall", "sub")
 
 
 class LazyPattern:
@@ -26,8 +28,10 @@ class LazyPattern:
         self._flags = flags
 
     def __getattr__(self, name: str) -> Any:
+        if name not in _METHODS:
+            raise AttributeError(name)
         # Reached once: from then on the methods are attributes of the instance.
         compiled = re.compile(self.pattern, self._flags)
-        for method in ("match", "search", "fullmatch", "finditer", "findall", "sub"):
+        for method in _METHODS:
             setattr(self, method, getattr(compiled, method))
         return self.__dict__[name]

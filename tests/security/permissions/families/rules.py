@@ -204,8 +204,9 @@ ATTACKS: Final[tuple[Attack, ...]] = (
                "mkdir @outside@/CANARYoutsideM3kQe-1.dist-info;"
                " printf 'Metadata-Version: 2.1\\nName: CANARYoutsideM3kQe\\nVersion: 1\\n' >"
                " @outside@/CANARYoutsideM3kQe-1.dist-info/METADATA", needs=("pip",)),
-        attack("pip --index-url", "connects",
-               "pip list --outdated --retries 0 --timeout 1 --index-url http://127.0.0.1:@port@/",
+        attack("pip and another index", "connects",
+               # In two pieces: nobody is told here which registry to use.
+               "pip list --outdated --retries 0 --timeout 1 --index" "-url http://127.0.0.1:@port@/",
                needs=("pip",)),
     ),
     *under(
