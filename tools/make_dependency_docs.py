@@ -61,6 +61,7 @@ WHY: Final = {
     "axe-playwright-python": "Checks the pages for accessibility.",
     "basedpyright": "Checks types.",
     "build": "Builds the wheel that is tested.",
+    "coverage": "Tells mutation testing which tests run a line.",
     "click": "The command line.",
     "editables": "Lets hatchling install a checkout in place.",
     "genai-prices": "The price list. `tools/make_prices.py` turns it into the catalogue that comes with steno, because it requires pydantic and an HTTP client.",
