@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from tests.campaign.size import SIZE
 from tests.guard.confinement.boxes import (
     MECHANISMS,
     NOBODY,
@@ -35,8 +36,9 @@ def _box(mechanism: str, *, administrator: bool) -> Iterator[Box]:
     box.close()
 
 
-# The others take minutes: `make faults` has them.
+# The others take minutes: `make faults` has one of them, `make campaign` all.
 _ALWAYS = {("both", True), ("both", False), ("namespaces", True), ("landlock", False)}
+_SMOKE = ("landlock-1", False)
 _WAYS = [
     pytest.param(
         (mechanism, administrator),
@@ -45,6 +47,7 @@ _WAYS = [
     )
     for mechanism in MECHANISMS
     for administrator in (True, False)
+    if SIZE >= 1 or (mechanism, administrator) in {*_ALWAYS, _SMOKE}
 ]
 
 

@@ -3,7 +3,7 @@
 In `-p` nobody can approve, so what needs approval is denied. An effect is a change of a file that
 the mode does not allow, a program that ran unconfined, a secret in a tool result, a connection, a
 process that was left or ended. `make test` runs every attack in the default mode; `make faults` runs
-all of them in all modes, with and without confinement.
+some of them in all modes, with and without confinement, and `make campaign` all.
 """
 
 import shutil
@@ -14,6 +14,7 @@ from typing import Final
 
 import pytest
 from _pytest.mark.structures import ParameterSet
+from tests.campaign.size import spread
 from tests.security.permissions.attack import BASE_PROGRAMS, MODES, Attack, Mode, attack
 from tests.security.permissions.conversation import SHOWS, Driver, Outcome, Setting, run_attacks
 from tests.security.permissions.judgement import verdicts
@@ -32,6 +33,8 @@ _QUICK: Final[dict[Mode, tuple[str, ...]]] = {
     "plan": ("known",),
 }
 """The families that `make test` runs, by mode."""
+_UNCONFINED: Final[dict[Mode, tuple[str, ...]]] = {"default": ("known", "git", "readers")}
+"""The families that it runs as if the kernel could not confine a command."""
 _FULL: Final[dict[Mode, tuple[str, ...]]] = dict.fromkeys(MODES, tuple(FAMILIES))
 _REQUEST: Final = Asked(body={"tools": [{}], "messages": []})
 _SAMPLE: Final = 5
@@ -76,7 +79,9 @@ def _assert_no_effects(machine: Machine, setting: Setting, attacks: tuple[Attack
     assert not any(each.effects for each in outcomes), _report(outcomes)
 
 
-@pytest.mark.parametrize(("setting", "attacks"), _params(_QUICK, "confined"))
+@pytest.mark.parametrize(
+    ("setting", "attacks"), [*_params(_QUICK, "confined"), *_params(_UNCONFINED, "unconfined")]
+)
 def test_no_attack_has_an_effect(
     machine: Machine, setting: Setting, attacks: tuple[Attack, ...]
 ) -> None:
@@ -84,7 +89,9 @@ def test_no_attack_has_an_effect(
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize(("setting", "attacks"), _params(_FULL, "confined", "unconfined"))
+@pytest.mark.parametrize(
+    ("setting", "attacks"), spread(_params(_FULL, "confined", "unconfined"), least=12)
+)
 def test_no_attack_has_an_effect_in_any_mode(
     machine: Machine, setting: Setting, attacks: tuple[Attack, ...]
 ) -> None:
@@ -105,7 +112,7 @@ def test_some_attacks_have_their_effects_where_permissions_are_bypassed(
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("pack", list(control_packs(ATTACKS)))
+@pytest.mark.parametrize("pack", spread(list(control_packs(ATTACKS)), least=2))
 def test_attacks_have_their_effects_where_permissions_are_bypassed(
     machine: Machine, pack: Pack
 ) -> None:
