@@ -109,7 +109,7 @@ ITEMS: Final[tuple[Item, ...]] = (
     ),
     _size(
         "B11", 600, "A power loss keeps what was acknowledged and synced.",
-        "tests/faults/test_power_loss.py", STENO_POWER_LOSS_STATES=50_000,
+        "tests/faults/test_power_loss.py", STENO_POWER_LOSS=50_000,
     ),
     _size(
         "B12", 400, "An answer cut at any byte leaves a session that goes on.",
@@ -157,24 +157,29 @@ ITEMS: Final[tuple[Item, ...]] = (
     ),
     _plain("D5", 30, "Nothing acts on a terminal.", "tests/safe/test_terminal.py"),
     _size(
-        "D6", 900, "No command is allowed that runs what no rule allows.",
-        "tests/guard/test_generated.py", "tests/guard/test_known_holes.py", "tests/guard/test_holes.py",
+        "D6", 900, "No command has an effect that nobody approved.",
+        "tests/security/permissions/test_permissions.py", "tests/guard/test_generated.py",
+        "tests/guard/test_rule_options.py", "tests/guard/test_known_holes.py", "tests/guard/test_holes.py",
     ),
     _plain("D7", 30, "No path escapes its folder.", "tests/guard/test_paths.py"),
     _plain(
         "D8", 60, "A hostile project has no effect before it is trusted.",
         "tests/agent/test_holes.py", "tests/guard/test_trust.py",
     ),
-    _plain(
-        "D9", 60, "The sandbox keeps programs in.",
-        "tests/guard/test_sandbox.py", "tests/agent/test_confined.py",
+    _size(
+        "D9", 600, "Confinement and the sandbox keep programs in.",
+        "tests/guard/confinement", "tests/agent/test_command_runner.py", "tests/guard/test_sandbox.py",
+        "tests/agent/test_confined.py",
     ),
     _plain(
         "D10", 60, "The key is sent to its host alone, and kept nowhere.",
         "tests/model/test_endpoint.py", "tests/cli/test_chat.py", "tests/agent/test_holes.py",
         only="key or canary or endpoint or secret",
     ),
-    _plain("D11", 60, "Secrets are masked in what leaves.", "tests/safe/test_masking.py"),
+    _plain(
+        "D11", 60, "Secrets are masked in what leaves.",
+        "tests/safe/test_masking.py", "tests/safe/test_secret_cases.py",
+    ),
     _plain("D12", 5, "No cell is a formula.", "tests/safe/test_csv.py"),
     _plain(
         "D13", 30, "Files of steno's own are private, whatever the umask is.",
