@@ -11,7 +11,7 @@ from tests.browser.axe import assert_accessible
 from tests.browser.conftest import Look
 from tests.builders import Session, session, tool
 from tests.web.explorer import Explorer
-from tests.web.sessions import exploring, written
+from tests.web.sessions import exploring, last_record, written
 
 Shot = Callable[..., Path]
 
@@ -59,7 +59,7 @@ def test_what_a_live_session_does_changes_in_place_under_the_keys(
     every = many()
     live = every[-1]
     with exploring(tmp_path, *every) as (found, paths):
-        begun = paths[-1].stat().st_mtime
+        begun = last_record(paths[-1])
         found.house.now = lambda: begun + 5
         page = look(found, "/")
         row = page.locator(f'.row[data-key="{live.session_id}"]')
