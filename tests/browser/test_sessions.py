@@ -80,6 +80,20 @@ def test_what_a_live_session_does_changes_in_place_under_the_keys(
         assert page.evaluate(focus) == key
 
 
+def test_a_session_that_is_seen_growing_shows_what_it_does(tmp_path: Path, look: Look) -> None:
+    made = session(seed="live", full=True).user("build").assistant(tool("Bash", command="make one"))
+    with exploring(tmp_path, made) as (found, paths):
+        begun = paths[0].stat().st_mtime
+        found.house.now = lambda: begun + 5
+        page = look(found, "/")
+        row = page.locator(f'.row[data-key="{made.session_id}"]')
+        expect(row).to_contain_text("interrupted")
+        page.locator("#list[data-heard]").wait_for()
+        written(made.result("x").assistant(tool("Read", file_path="/a.py")), tmp_path / "config")
+        found.refresh()
+        expect(row.locator(".now")).to_contain_text("/a.py")
+
+
 def test_a_new_session_comes_in_without_moving_what_is_read(tmp_path: Path, look: Look) -> None:
     every = many()
     with exploring(tmp_path, *every) as (found, paths):

@@ -217,8 +217,9 @@ class _Sync:
             self._connection.execute(statement, (name, value))
 
     def _drop_words_of_another(self) -> None:
-        """Remove words that are there before any file is: the tables they belonged to were lost."""
-        if self._connection.execute("SELECT 1 FROM files LIMIT 1").fetchone() is not None:
+        """Remove words that are older than the tables: those they belonged to were lost."""
+        known = "SELECT 1 FROM files UNION ALL SELECT 1 FROM facts LIMIT 1"
+        if self._connection.execute(known).fetchone() is not None:
             return
         from shutil import rmtree
 
