@@ -11,7 +11,7 @@ from tests.browser.axe import assert_accessible
 from tests.browser.conftest import Look
 from tests.builders import Session, session, tool
 from tests.web.explorer import Explorer
-from tests.web.sessions import exploring, written
+from tests.web.sessions import exploring, last_record, written
 
 Shot = Callable[..., Path]
 
@@ -59,7 +59,7 @@ def test_what_a_live_session_does_changes_in_place_under_the_keys(
     every = many()
     live = every[-1]
     with exploring(tmp_path, *every) as (found, paths):
-        begun = paths[-1].stat().st_mtime
+        begun = last_record(paths[-1])
         found.house.now = lambda: begun + 5
         page = look(found, "/")
         row = page.locator(f'.row[data-key="{live.session_id}"]')
@@ -78,6 +78,20 @@ def test_what_a_live_session_does_changes_in_place_under_the_keys(
         assert page.locator(".row.is-here").bounding_box() == top
         focus = "document.activeElement.closest('.row')?.dataset.key"
         assert page.evaluate(focus) == key
+
+
+def test_a_session_that_is_seen_growing_shows_what_it_does(tmp_path: Path, look: Look) -> None:
+    made = session(seed="live", full=True).user("build").assistant(tool("Bash", command="make one"))
+    with exploring(tmp_path, made) as (found, paths):
+        begun = paths[0].stat().st_mtime
+        found.house.now = lambda: begun + 5
+        page = look(found, "/")
+        row = page.locator(f'.row[data-key="{made.session_id}"]')
+        expect(row).to_contain_text("interrupted")
+        page.locator("#list[data-heard]").wait_for()
+        written(made.result("x").assistant(tool("Read", file_path="/a.py")), tmp_path / "config")
+        found.refresh()
+        expect(row.locator(".now")).to_contain_text("/a.py")
 
 
 def test_a_new_session_comes_in_without_moving_what_is_read(tmp_path: Path, look: Look) -> None:

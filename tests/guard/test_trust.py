@@ -1,5 +1,6 @@
 """Trust: which folders have it, and what counts without."""
 
+import json
 import os
 import stat
 from pathlib import Path
@@ -66,6 +67,7 @@ def test_the_record_is_private_and_a_broken_one_trusts_nobody(tmp_path: Path) ->
     record = Path(os.environ["STENO_HOME"]) / "trust.json"
     assert stat.S_IMODE(record.stat().st_mode) == 0o600
     assert trusted_folders() == (str(tmp_path.resolve()),)
+    assert list(json.loads(record.read_bytes())["folders"]) == [str(tmp_path.resolve())]
     for raw in (b"", b"{", b"[]", b'{"folders": 1}', b'{"folders": {"/": {}, "rel": {}}}', b"\xff"):
         record.write_bytes(raw)
         assert not is_trusted(str(tmp_path)), raw

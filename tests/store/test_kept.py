@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from steno.store.kept import keep, kept
+from steno.store.kept import keep, kept, read_private, write_private
 from steno.store.places import steno_home
 
 
@@ -37,3 +37,12 @@ def test_where_nothing_can_be_kept_nothing_is(tmp_path: Path) -> None:
     assert not keep("one", b"1")
     assert kept("one") is None
     assert tmp_path.exists()
+
+
+@pytest.mark.parametrize("data", [b"", b"[console]\n", b"\x89PNG\r\n", b'{"folders": {}}\n'])
+def test_what_is_no_cache_is_written_as_it_is_and_never_set_aside(data: bytes) -> None:
+    assert read_private("one") is None
+    assert write_private("one", data)
+    assert (Path(steno_home()) / "one").read_bytes() == data
+    assert read_private("one") == data
+    assert [path.name for path in Path(steno_home()).iterdir()] == ["one"]

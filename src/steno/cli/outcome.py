@@ -18,6 +18,8 @@ COMPLETE: Final = "_STENO_COMPLETE"
 """The variable by which a shell asks what could come next."""
 INTERRUPTED: Final = 130
 _LONGEST: Final = 300
+_RECOVERIES: Final = 2
+"""How often a command is started again after a damaged index was set aside."""
 
 
 def run(arguments: list[str] | None = None) -> None:
@@ -71,17 +73,22 @@ def _call(arguments: list[str]) -> int:
 
     on_damage(complain)
     try:
+        for _ in range(_RECOVERIES):
+            try:
+                return _call_once(arguments)
+            except Exception as error:
+                if not _recovered(error, arguments):
+                    raise
+            # What was damaged has been set aside, and is made anew.
         return _call_once(arguments)
-    except Exception as error:
-        if not _recovered(error):
-            raise
-    # What was damaged has been set aside, and is made anew.
-    return _call_once(arguments)
+    except StenoError as error:
+        complain(str(error), error.hint)
+        return _exit_code(error)
 
 
-def _recovered(error: Exception) -> bool:
-    """Whether an index was damaged, and set aside."""
-    if "sqlite3" not in sys.modules:
+def _recovered(error: Exception, arguments: list[str]) -> bool:
+    """Whether an index was damaged, and set aside; a command that does not sync leaves it."""
+    if "sqlite3" not in sys.modules or "--no-sync" in arguments:
         return False
     from steno.index.recovery import recover
 
@@ -89,21 +96,15 @@ def _recovered(error: Exception) -> bool:
 
 
 def _call_once(arguments: list[str]) -> int:
-    try:
-        folders = _folders_to_sync(arguments)
-        if folders is None or COMPLETE in os.environ:
-            from steno.cli.main import call
+    folders = _folders_to_sync(arguments)
+    if folders is None or COMPLETE in os.environ:
+        from steno.cli.main import call
 
-            return call(arguments)
-        _import_msgspec()
-        from steno.cli.syncing import sync_folders
+        return call(arguments)
+    _import_msgspec()
+    from steno.cli.syncing import sync_folders
 
-        sync_folders(folders)
-    except StenoError as error:
-        if _recovered(error):
-            return _call_once(arguments)
-        complain(str(error), error.hint)
-        return _exit_code(error)
+    sync_folders(folders)
     return 0
 
 

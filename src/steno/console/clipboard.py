@@ -10,7 +10,7 @@ from typing import Final
 
 from steno.agent.recorder import new_id
 from steno.errors import NotFound, Unwritable
-from steno.store.kept import keep
+from steno.store.kept import write_private
 from steno.store.places import steno_home
 from steno.tools.images import media_type_of
 
@@ -79,6 +79,6 @@ def _written(data: bytes) -> str:
                 os.remove(path)
     kind = media_type_of(data[: 1 << 16]).rpartition("/")[2]
     name = f"{new_id()[:8]}.{kind}"
-    if not keep(os.path.join(_FOLDER, name), data):
+    if not write_private(os.path.join(_FOLDER, name), data):
         raise Unwritable("the picture cannot be written down", hint="is the disk full?")
     return os.path.join(folder, name)

@@ -15,7 +15,7 @@ from steno.errors import BadRequest, Unwritable
 from steno.guard.paths import Place, inside_parts
 from steno.guard.words import names
 from steno.store.clock import now
-from steno.store.kept import keep, kept
+from steno.store.kept import read_private, write_private
 from steno.store.places import home_dir
 
 __all__ = [
@@ -91,7 +91,7 @@ class Effect(msgspec.Struct, frozen=True):
 def trusted_folders() -> tuple[str, ...]:
     """Return the folders that were trusted; none where the record cannot be read."""
     try:
-        value = msgspec.json.decode(kept(_FILE) or b"{}")
+        value = msgspec.json.decode(read_private(_FILE) or b"{}")
     except msgspec.DecodeError:
         return ()
     if not isinstance(value, dict):
@@ -143,7 +143,7 @@ def forget(folder: str) -> None:
 
 def _write(folders: tuple[str, ...]) -> None:
     body = {"version": 1, "folders": {each: {"time": now()} for each in dict.fromkeys(folders)}}
-    if not keep(_FILE, msgspec.json.encode(body) + b"\n"):
+    if not write_private(_FILE, msgspec.json.encode(body) + b"\n"):
         raise Unwritable("which folders are trusted cannot be recorded")
 
 

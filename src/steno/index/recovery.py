@@ -27,14 +27,22 @@ _SIGNS: Final = (
 
 def is_damage(error: BaseException) -> bool:
     """Return whether an error, or what caused it, says that an index is damaged."""
-    cause: BaseException | None = error
-    while cause is not None:
+    for cause in _causes(error):
         if isinstance(cause, Damaged | WordsDamaged):
             return True
         if isinstance(cause, sqlite3.DatabaseError):
             return any(sign in str(cause).lower() for sign in _SIGNS)
-        cause = cause.__cause__
     return False
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """Return an error and what caused it, each once: an error may name itself as its cause."""
+    found: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and not any(cause is each for each in found):
+        found.append(cause)
+        cause = cause.__cause__
+    return found
 
 
 def recover(error: BaseException, folder: str = "") -> bool:
@@ -48,22 +56,13 @@ def recover(error: BaseException, folder: str = "") -> bool:
     if not folder:
         return False
     try:
-        if _is_of_words(error):
+        if any(isinstance(cause, WordsDamaged) for cause in _causes(error)):
             _drop_words(folder)
         else:
             _drop_database(folder)
     except (OSError, StenoError, sqlite3.Error):
         return False
     return True
-
-
-def _is_of_words(error: BaseException) -> bool:
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, WordsDamaged):
-            return True
-        cause = cause.__cause__
-    return False
 
 
 def _drop_database(folder: str) -> None:

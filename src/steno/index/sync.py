@@ -76,6 +76,8 @@ def sync(
             from steno.index.recovery import recover
 
             if last or not recover(error, index.folder):
+                if isinstance(error, StenoError):
+                    raise
                 raise _explained(error, index.folder) from error
         else:
             report.seconds = time.monotonic() - began
@@ -83,9 +85,7 @@ def sync(
     raise AssertionError
 
 
-def _explained(error: StenoError | sqlite3.DatabaseError, folder: str) -> StenoError:
-    if isinstance(error, StenoError):
-        return error
+def _explained(error: sqlite3.DatabaseError, folder: str) -> Unwritable:
     return Unwritable(f"cannot write the index in {folder}: {error}")
 
 
@@ -119,6 +119,8 @@ def forget(index: Home) -> None:
         open_texts(index.folder)
     except (Damaged, WordsDamaged, sqlite3.DatabaseError) as error:
         if not recover(error, index.folder):
+            if isinstance(error, StenoError):
+                raise
             raise _explained(error, index.folder) from error
         read_again(index.folder)
 
@@ -189,6 +191,7 @@ class _Sync:
         self._workers = workers
 
     def run(self, roots: Sequence[str], planned: Planned | None) -> Report:
+        self._drop_words_of_another()
         self._read_alike()
         self._keep_days_local()
         plan = scan(self._connection, roots)
@@ -212,6 +215,19 @@ class _Sync:
         if value:
             statement = "INSERT OR REPLACE INTO facts VALUES (?, ?)"
             self._connection.execute(statement, (name, value))
+
+    def _drop_words_of_another(self) -> None:
+        """Remove words that are older than the tables: those they belonged to were lost."""
+        known = "SELECT 1 FROM files UNION ALL SELECT 1 FROM facts LIMIT 1"
+        if self._connection.execute(known).fetchone() is not None:
+            return
+        from shutil import rmtree
+
+        from steno.index.texts import FOLDER
+
+        path = os.path.join(self._folder, FOLDER)
+        if os.path.isdir(path) and not os.path.islink(path):
+            rmtree(path)
 
     def _read_alike(self) -> None:
         """Have everything read again if it was read by other rules than today's."""

@@ -7,7 +7,7 @@ import msgspec
 
 from steno.errors import Unwritable
 from steno.store.config import CONFIG_FILE, Config, parse_config, read_config
-from steno.store.kept import keep
+from steno.store.kept import write_private
 
 __all__ = ["set_config"]
 
@@ -29,7 +29,7 @@ def set_config(table: str, key: str, value: str) -> Config:
     after = parse_config(before.path, text)
     if _decoded(text) != wanted:
         raise Unwritable(f"{before.path} is written in a way that is left alone; set {table}.{key}")
-    if text != before.text and not keep(CONFIG_FILE, text.encode()):
+    if text != before.text and not write_private(CONFIG_FILE, text.encode()):
         raise Unwritable(f"{before.path} cannot be written")
     return after
 

@@ -20,10 +20,11 @@ def on_damage(listener: Callable[[str], None]) -> None:
         _listeners.append(listener)
 
 
-def set_aside(path: str, what: str) -> str:
+def set_aside(path: str, what: str, *, folder: bool = False) -> str:
     """Rename a damaged file or folder to `NAME.damaged-TIME`; return the new path.
 
     Only for what can be made again. `what` names it in the message. Older ones are removed.
+    With `folder` only a folder is renamed, also where another process puts a file in its place.
 
     Raises:
         OSError: it cannot be renamed.
@@ -34,7 +35,8 @@ def set_aside(path: str, what: str) -> str:
     while os.path.lexists(target):
         number += 1
         target = f"{path}{_MARK}{stamp}-{number}"
-    os.replace(path, target)
+    # A name that ends in a separator is that of a folder, or an error.
+    os.replace(os.path.join(path, "") if folder else path, target)
     _prune(path)
     for listener in _listeners:
         listener(f"{what} was damaged and is rebuilt; the old one is {target}")

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from typing import Final, Self
 
 from steno.errors import Busy
@@ -29,7 +30,7 @@ class Lock:
             Unwritable: the file cannot be made, or the system has no locks there.
         """
         try:
-            self._descriptor = open_private(self._path, os.O_RDWR | os.O_CREAT)
+            self._descriptor = self._open()
             taken = take(self._descriptor, wait=self._waits)
         except OSError as error:
             self._close()
@@ -40,6 +41,20 @@ class Lock:
             self._close()
             raise Busy(f"another steno is at work on {os.path.dirname(self._path)}")
         return self
+
+    def _open(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT
+        try:
+            return open_private(self._path, flags)
+        except OSError:
+            if not os.path.isdir(self._path):
+                raise
+        from steno.store.damaged_state import set_aside
+
+        # Another process may be faster.
+        with suppress(FileNotFoundError, NotADirectoryError):
+            set_aside(self._path, f"the lock file {os.path.basename(self._path)}", folder=True)
+        return open_private(self._path, flags)
 
     def __exit__(self, *_: object) -> None:
         self._close()

@@ -51,21 +51,22 @@ def tables(
     for name, (column, *bits) in TABLES.items():
         key = f"{column} >> {bits[0]}" if bits else column
         rows: list[tuple[Any, ...]] = []
-        names: list[str] = []
+        left = _LEFT.get(name, ())
+        names = [each for each in _types(connection, name) if each not in left]
+        wanted = ", ".join(f'"{each}"' for each in names)
         for at in range(0, max(1, len(files)), _MOST):
             some = files[at : at + _MOST]
             marks = ", ".join("?" * len(some))
             # Names of tables and columns are ours; the numbers are bound.
-            asked = connection.execute(f"SELECT * FROM {name} WHERE {key} IN ({marks})", some)
-            names = [each[0] for each in asked.description]
+            asked = connection.execute(
+                f"SELECT {wanted} FROM {name} WHERE {key} IN ({marks})", some
+            )
             rows += asked.fetchall()
-        left = _LEFT.get(name, ())
         yield (
             name,
             {
                 each: [_value(row[place], masker) for row in rows]
                 for place, each in enumerate(names)
-                if each not in left
             },
         )
 
@@ -79,7 +80,10 @@ def _value(value: Any, masker: Masker | None) -> Any:
 
 
 def _types(connection: Connection, name: str) -> dict[str, str]:
-    """Return what the columns of a table are, also where it has no rows to tell it by."""
+    """Return what the columns of a table are, also where it has no rows to tell it by.
+
+    Generated columns are not among them: they repeat others, for the sake of the index.
+    """
     rows = connection.execute(f"SELECT name, type FROM pragma_table_info('{name}')")
     return {column: _TYPES.get(declared, "string") for column, declared in rows}
 
