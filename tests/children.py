@@ -10,9 +10,10 @@ __all__ = ["children"]
 def children() -> set[int]:
     """Return the numbers of all child processes of this one."""
     found: set[int] = set()
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError):
-            fields = Path(f"/proc/{name}/stat").read_bytes().rpartition(b")")[2].split()
-            if int(fields[1]) == os.getpid():
-                found.add(int(name))
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):
+                fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+                if int(fields[1]) == os.getpid():
+                    found.add(int(folder.name))
     return found
