@@ -198,6 +198,9 @@ def _problems(steno: Steno, name: str, path: Path, left: bytes | None) -> list[s
                 for is_so, what in faults
                 if is_so
             ]
+    if cache and _explore() == 503:
+        # A page that loads itself again: the index was set aside, and is read anew.
+        steno("sync")
     if cache and (status := _explore()) != 200:
         found.append(f"{name}: explorer answers {status}")
     if not cache and left is not None and path.read_bytes() != left:
