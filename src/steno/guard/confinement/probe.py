@@ -27,10 +27,10 @@ _PATIENCE: Final = 20
 _NEWEST: Final = 99
 # Exit codes say which promise does not hold.
 _TRIAL: Final = """
-(read -r line < "$1/work/open") 2>/dev/null || exit 11
-(read -r line < "$1/work/denied") 2>/dev/null && exit 12
+(read -r line < "$1/inside/open") 2>/dev/null || exit 11
+(read -r line < "$1/inside/denied") 2>/dev/null && exit 12
 (read -r line < "$1/outside") 2>/dev/null && exit 13
-(: > "$1/work/new") 2>/dev/null && exit 14
+(: > "$1/inside/new") 2>/dev/null && exit 14
 (: > "$1/outside") 2>/dev/null && exit 15
 (: > "$1/scratch/new") 2>/dev/null || exit 16
 (: > /dev/null) 2>/dev/null || exit 17
@@ -137,16 +137,16 @@ def _confine_once(mechanisms: Mechanisms) -> Mechanisms:
     if shell is None:
         raise ConfinementError("there is no sh to try it with")
     with tempfile.TemporaryDirectory(prefix="steno-probe-") as folder:
-        for name in ("work", "scratch"):
+        for name in ("inside", "scratch"):
             os.mkdir(f"{folder}/{name}")
-        for name in ("work/open", "work/denied", "outside"):
+        for name in ("inside/open", "inside/denied", "outside"):
             with open(f"{folder}/{name}", "w", encoding="ascii") as file:
                 file.write("x\n")
         policy = Confinement(
-            cwd=f"{folder}/work",
-            readable=(f"{folder}/work",),
+            cwd=f"{folder}/inside",
+            readable=(f"{folder}/inside",),
             scratch=f"{folder}/scratch",
-            denied=(f"{folder}/work/denied",),
+            denied=(f"{folder}/inside/denied",),
         )
         process, control = start_helper(mechanisms)
         try:
