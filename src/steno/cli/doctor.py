@@ -91,7 +91,7 @@ def _confinement(support: Support | None, columns: int) -> Iterator[Line]:
     """Yield what confines the commands of `steno chat` on this machine."""
     if support is not None:
         mark = ("✓", "green") if support.usable else ("!", "yellow")
-        yield from wrapped([mark, f" Agent commands: {support.summary}"], columns)
+        yield from wrapped([mark, f" {support.summary}"], columns)
 
 
 class _Sheet:

@@ -75,13 +75,13 @@ def _try(choice: str) -> tuple[Support, Mechanisms | None]:
 
 def _probe(choice: str) -> tuple[Support, Mechanisms | None]:
     if choice == "off":
-        return _none(f"Commands cannot be confined: {_VARIABLE} is off."), None
+        return _none(f"Agent commands cannot be confined: {_VARIABLE} is off."), None
     if sys.platform == "darwin":
         from steno.guard.confinement.seatbelt import probe_seatbelt
 
         return probe_seatbelt(), None
     if not sys.platform.startswith("linux"):
-        return _none("Commands cannot be confined on this system."), None
+        return _none("Agent commands cannot be confined on this system."), None
     reason = f"{_VARIABLE}={choice} names no mechanism"
     for mechanisms in _candidates(choice):
         try:
@@ -90,7 +90,7 @@ def _probe(choice: str) -> tuple[Support, Mechanisms | None]:
             reason = str(error)
         else:
             return _support(found), found
-    return _none(f"Commands cannot be confined: {reason}."), None
+    return _none(f"Agent commands cannot be confined: {reason}."), None
 
 
 def _none(summary: str) -> Support:
@@ -121,9 +121,7 @@ def _support(mechanisms: Mechanisms) -> Support:
             "; names and sizes of other files stay visible, and folders that contain protected"
             " files cannot get new files"
         )
-    summary = (
-        f"Commands are confined by {how}: no network, no writes outside the scratch folder{rest}."
-    )
+    summary = f"Agent commands are confined by {how}: no network, no writes outside the scratch folder{rest}."
     return Support("linux", layers, summary, usable=True)
 
 

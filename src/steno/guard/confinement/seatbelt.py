@@ -67,8 +67,10 @@ def probe_seatbelt() -> "Support":
     else:
         code = done.returncode
     if code:
-        return Support("none", (), "Commands cannot be confined: sandbox-exec failed.", False)
-    summary = "Commands are confined by Seatbelt: no network, no writes outside the scratch folder."
+        return Support("none", (), "Agent commands cannot be confined: sandbox-exec failed.", False)
+    summary = (
+        "Agent commands are confined by Seatbelt: no network, no writes outside the scratch folder."
+    )
     return Support("macos", ("seatbelt",), summary, usable=True)
 
 
