@@ -15,6 +15,7 @@ from steno.guard.decision import Decision
 from steno.model.server.minds import tool
 from steno.model.server.script import Script
 from steno.model.wire import Block
+from steno.tools.base import Streams
 
 needs_confinement = pytest.mark.usefixtures("_mechanism")
 
@@ -292,3 +293,88 @@ def test_this_very_command_runs_git_with_its_own_settings(tmp_path: Path) -> Non
     _git(whole.project, "config", "core.fsmonitor", f"touch {marks}/ran; false")
     whole.say("go")
     assert [path.name for path in marks.iterdir()] == ["ran"]
+
+
+@needs_confinement
+def test_what_git_has_committed_is_hidden_where_a_file_is_denied(tmp_path: Path) -> None:
+    for rules, shown in ({"deny": ["Read(.env)"]}, False), ({}, True):
+        folder = tmp_path / str(shown)
+        folder.mkdir()
+        whole = _whole(folder, "find .git/objects -type f")
+        _git(whole.project, "init", "-q")
+        (whole.project / ".env").write_text("canary", encoding="utf-8")
+        _git(whole.project, "add", ".")
+        whole.settings(permissions=rules)
+        whole.say("go")
+        assert (".git/objects/" in _said(whole)[0].partition("\n")[0]) is shown
+
+
+@needs_confinement
+def test_a_confined_command_gets_what_settings_give_but_for_secrets(tmp_path: Path) -> None:
+    whole = _whole(tmp_path, "echo [$FRUIT] [$GH_TOKEN]")
+    whole.settings(env={"FRUIT": "pear", "GH_TOKEN": "gho_canary"})
+    whole.say("go")
+    assert _said(whole) == ["[pear] []"]
+
+
+@needs_confinement
+def test_a_command_with_accepted_edits_cannot_change_protected_files(tmp_path: Path) -> None:
+    # The judge asks before such a command; the kernel holds it back as well.
+    whole = _whole(tmp_path, "true")
+    (whole.project / ".git").mkdir()
+    out = os.open(tmp_path / "out", os.O_WRONLY | os.O_CREAT)
+
+    async def run(started: Started) -> None:
+        script = "echo x > .git/config; echo y > plain; exit 0"
+        process = await started.runner.start(
+            ["/bin/bash", "-c", script],
+            command=script,
+            cwd=str(whole.project),
+            edits=True,
+            env={"PATH": "/usr/bin:/bin"},
+            streams=Streams(out, out),
+        )
+        await process.wait()
+
+    (whole.project / "plain").touch()
+    whole.play(run)
+    os.close(out)
+    assert not (whole.project / ".git" / "config").exists()
+    assert (whole.project / "plain").read_text(encoding="utf-8") == "y\n"
+
+
+def _writing_program(folder: Path) -> dict[str, str]:
+    """Make a `node` that writes a file, and return a PATH with it."""
+    folder.mkdir()
+    (folder / "node").write_text("#!/bin/sh\ntouch made || exit 1\n", encoding="utf-8")
+    (folder / "node").chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+@needs_confinement
+@pytest.mark.parametrize("mode", ["plan", "dontAsk"])
+def test_in_these_modes_nobody_is_asked_to_run_it_unconfined(tmp_path: Path, mode: str) -> None:
+    env = _writing_program(tmp_path / "bin")
+    whole = _whole(tmp_path, "node --version", env=env, mode=mode)
+    asked = _Asked(granted=True)
+    _with(whole, asked)
+    assert asked.reasons == []
+    assert not (whole.project / "made").exists()
+
+
+@needs_confinement
+def test_a_command_edited_into_a_denied_one_does_not_run(tmp_path: Path) -> None:
+    env = _writing_program(tmp_path / "bin")
+    whole = _whole(tmp_path, "node --version", env=env)
+    whole.settings(permissions={"deny": ["Bash(touch:*)"]})
+
+    async def edit(_call: Block, _decision: Decision) -> Permission:
+        return Permission(granted=True, given={"command": "touch made"})
+
+    async def talk(started: Started) -> None:
+        started.agent.caller.consent = edit
+        await started.agent.turn("go")
+
+    whole.play(talk)
+    assert not (whole.project / "made").exists()
+    assert "Bash(touch:*)" in _said(whole)[0]

@@ -247,3 +247,28 @@ def test_another_name_of_a_denied_file_is_denied(here: Judging, rule: str) -> No
     shown = guard.shown_in(str(here.project))
     assert [shown(name) for name in (denied, allowed, "same", "plain")] == [False, True, True, True]
     assert here.file("Read", here.project / "same", guard).verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["cat src/a.py -n", "grep a src/a.py -f x", "cut -dab -f1 src/a.py", "cut -d ab -f1 src/a.py"],
+)
+def test_a_fixed_command_has_its_options_first_and_plain_values(
+    here: Judging, command: str
+) -> None:
+    assert here.bash(command, _unconfinable(here.guard())).verdict == "ask"
+
+
+def test_a_write_next_to_a_rule_and_a_fixed_command_asks(here: Judging) -> None:
+    guard = here.guard("Bash(make:*)", mode="acceptEdits")
+    assert here.bash("make all > out.txt", guard).verdict == "allow"
+    assert here.bash("make all > out.txt; cat src/a.py", guard).verdict == "ask"
+
+
+def test_where_too_many_files_are_there_to_compare_a_shared_one_is_denied(
+    here: Judging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steno.guard.files._MOST_FILES", 1)
+    (here.project / "same").hardlink_to(here.project / "src" / "a.py")
+    guard = here.guard(deny=("Read(.env)",))
+    assert here.file("Read", here.project / "same", guard).verdict == "deny"

@@ -26,6 +26,7 @@ from steno.guard.program_environment import (
 from steno.guard.repository import git_folders
 from steno.guard.rules import Rules
 from steno.guard.shell import read_script
+from steno.guard.wrappers import base_name
 from steno.tools.base import Execution, Streams
 
 __all__ = ["ConfiningRunner"]
@@ -147,7 +148,7 @@ class ConfiningRunner:
     def _denied(self, command: str) -> Iterator[str]:
         yield from denied_paths(self._rules, self._folders)
         hides = self._rules.about("deny", "Read") or self._rules.about("ask", "Read")
-        if hides and not _GIT.search(command):
+        if hides and not _runs_git(command):
             # What was committed of a denied file is readable there.
             for folder in self._folders:
                 objects = os.path.join(os.path.realpath(folder), ".git", "objects")
@@ -165,3 +166,8 @@ def _folders_of(command: str, cwd: str, env: Mapping[str, str]) -> tuple[str, ..
     """Return the folders that the parts of a command may run in."""
     found = folders_of(read_script(command), cwd, env.get("HOME", ""))
     return tuple(filter(os.path.isdir, found.all))
+
+
+def _runs_git(command: str) -> bool:
+    """Whether git is one of the programs of a command, and not only a word in it."""
+    return any(base_name(each.program) == "git" for each in read_script(command).every())
