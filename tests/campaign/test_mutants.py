@@ -34,6 +34,9 @@ def test_each_structural_change_is_survived(name: str) -> None:
         "7 structure 171",  # messages below a state record that got an id
         "901 structure 47",  # a call under the id of one before the compaction
         "1794846914157839417 structure 79",  # a compaction that hangs on a result behind it
+        "901 structure 162",  # a boundary without summary, whose logical parent comes after it
+        "901 structure 313",  # a result before the compaction with the id of a call after it
+        "1794847934346106771 structure 552",  # the same, where no result hangs on the call
     ],
 )
 def test_what_was_once_not_repaired_is_repaired(seed: str) -> None:

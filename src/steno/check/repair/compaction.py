@@ -47,7 +47,8 @@ def _write_summary(drafts: Drafts, graph: Graph, found: Unsummed, words: str) ->
 def _undo(drafts: Drafts, graph: Graph, found: Unsummed) -> None:
     boundary = found.boundary
     above = graph.by_uuid.get(boundary.logical_parent or "") or graph.parent(boundary)
-    if above is None or above is boundary:
+    # A parent behind the boundary may hang on what follows it.
+    if above is None or above.index >= boundary.index:
         earlier = (node for node in graph.transcript.nodes[: boundary.index] if node.converses)
         above = max(earlier, key=lambda node: node.index, default=None)
     for node in _following(graph, found):

@@ -105,17 +105,32 @@ class _Spoken:
 def _surplus(graph: Graph, pairs: Pairs) -> Iterator[Block]:
     """Yield the results that go where a call has several: all but one that the chain runs through.
 
-    One that was only pulled in from beside may stand in the middle of a response.
+    One that was only pulled in from beside may stand in the middle of a response, or before the
+    last compaction; of several of those the one stays that is nearest to where a result belongs.
     """
-    way = {node.index for node in graph.way}
+    last = max((place for place, node in enumerate(graph.way) if node.is_boundary), default=0)
+    way = {node.index for node in graph.way[last:]}
     calls = {result.id for result in pairs.repeated}
     holders: defaultdict[str, list[Node]] = defaultdict(list)
+    callers: dict[str, Node] = {}
     for node in graph.messages:
+        callers |= dict.fromkeys(calls.intersection(node.uses), node)
         for call in calls.intersection(node.results):
             holders[call] += [node] * node.results.count(call)
     for call, nodes in holders.items():
-        nodes.sort(key=lambda node: node.index not in way)
+        caller = callers.get(call)
+        nodes.sort(key=lambda node: (node.index not in way, _distance(graph, node, caller)))
         yield from (Block(node, call) for node in nodes[1:])
+
+
+def _distance(graph: Graph, result: Node, caller: Node | None) -> int:
+    """Return 0 for a result below the response with its call, 1 if it comes later, 2 if before."""
+    if caller is None:
+        return 2
+    parent = graph.parent(result)
+    if parent is not None and (parent is caller or same_response(parent, caller)):
+        return 0
+    return 1 if result.index > caller.index else 2
 
 
 def _take_out(drafts: Drafts, pairs: Pairs) -> None:
