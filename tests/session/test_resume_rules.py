@@ -428,3 +428,16 @@ def test_more_than_twenty_images_have_sides_of_two_thousand_at_most() -> None:
         words("[image left out: why]"),
         words("x"),
     ]
+
+
+@pytest.mark.parametrize("twins", [1, 2, 3, 4])
+def test_calls_that_share_an_id_get_one_each_and_so_do_their_results(twins: int) -> None:
+    call = {"type": "tool_use", "id": "a", "name": "Read", "input": {}}
+    answers = [{"type": "tool_result", "tool_use_id": "a", "content": str(n)} for n in range(twins)]
+    turn = [{"role": "assistant", "content": [call] * twins}, {"role": "user", "content": answers}]
+    sent = make_valid([{"role": "user", "content": "Go."}, *turn, *turn])
+    calls = [[block["id"] for block in sent[at]["content"]] for at in (1, 3)]
+    assert [[block["tool_use_id"] for block in sent[at]["content"]] for at in (2, 4)] == calls
+    assert calls[0][0] == "a"
+    assert len(set(calls[0] + calls[1])) == 2 * twins
+    assert breaches(sent) == []

@@ -3,6 +3,7 @@
 What was proven is not proven again: a message changes nothing in those before it.
 """
 
+from collections import Counter
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -44,7 +45,7 @@ class Proof:
     def __init__(self) -> None:
         self._begun = False
         self._calls: set[str] = set()
-        self._renamed: dict[str, str] = {}
+        self._renamed: dict[str, list[str]] = {}
 
     def take(self, message: _Message) -> list[_Message]:
         """Return what to send for the next message, which others follow."""
@@ -60,12 +61,12 @@ class Proof:
 
     def _proven(
         self, message: _Message, *, followed: bool
-    ) -> tuple[list[_Message], dict[str, str], set[str]]:
+    ) -> tuple[list[_Message], dict[str, list[str]], set[str]]:
         role = str(message.get("role"))
         renamed, calls = self._renamed, set[str]()
         if role == "assistant":
             renamed, calls = self._new_names(message)
-        blocks = [_under_new_name(block, renamed) for block in blocks_of(message)]
+        blocks = _under_new_names(blocks_of(message), renamed)
         fixed = [fit for block in blocks if (fit := fixed_block(block, role)) is not None]
         # At the very end, a server that paused goes on with its call.
         if role == "assistant" and followed:
@@ -76,9 +77,12 @@ class Proof:
         good.append({"role": role, "content": fixed or [{"type": "text", "text": NOTHING}]})
         return good, renamed, calls
 
-    def _new_names(self, message: _Message) -> tuple[dict[str, str], set[str]]:
-        """Return new ids for calls whose id was used before, as ids are unique, and all ids."""
-        renamed: dict[str, str] = {}
+    def _new_names(self, message: _Message) -> tuple[dict[str, list[str]], set[str]]:
+        """Return the ids under which calls are sent, as ids are unique, and all ids.
+
+        Calls of one message that share an id get one each, in their order.
+        """
+        names: dict[str, list[str]] = {}
         calls: set[str] = set()
         for block in blocks_of(message):
             if block.get("type") != "tool_use":
@@ -86,10 +90,9 @@ class Proof:
             name = new = str(block.get("id"))
             while new in self._calls or new in calls:
                 new = f"{new}-again"
-            if new != name:
-                renamed[name] = new
+            names.setdefault(name, []).append(new)
             calls.add(new)
-        return renamed, calls
+        return {name: new for name, new in names.items() if new != [name]}, calls
 
 
 def _served(blocks: list[_Block]) -> list[_Block]:
@@ -108,7 +111,17 @@ def _is_own_result(block: _Block) -> bool:
     return str(block.get("type")).endswith("_tool_result")
 
 
-def _under_new_name(block: _Block, renamed: dict[str, str]) -> _Block:
-    key = _NAMED.get(str(block.get("type")), "")
-    new = renamed.get(str(block.get(key))) if key else None
-    return {**block, key: new} if new else block
+def _under_new_names(blocks: list[_Block], renamed: dict[str, list[str]]) -> list[_Block]:
+    """Return blocks, each call or result under its new id: the first, the second and so on."""
+    seen: Counter[str] = Counter()
+    done: list[_Block] = []
+    for block in blocks:
+        key = _NAMED.get(str(block.get("type")), "")
+        names = renamed.get(str(block.get(key)), []) if key else []
+        if names:
+            old = str(block.get(key))
+            done.append({**block, key: names[min(seen[old], len(names) - 1)]})
+            seen[old] += 1
+        else:
+            done.append(block)
+    return done
