@@ -37,6 +37,7 @@ def test_each_structural_change_is_survived(name: str) -> None:
         "901 structure 162",  # a boundary without summary, whose logical parent comes after it
         "901 structure 313",  # a result before the compaction with the id of a call after it
         "1794847934346106771 structure 552",  # the same, where no result hangs on the call
+        "s15 structure 525",  # a result below its call, beside the way, by a call with the same id
     ],
 )
 def test_what_was_once_not_repaired_is_repaired(seed: str) -> None:

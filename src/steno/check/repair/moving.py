@@ -136,6 +136,9 @@ def reattach(drafts: Drafts, graph: Graph, orphans: Iterable[Block]) -> bool:
         # What else is of that response is in its place then, perhaps.
         if call is None or node.uuid in parents or _response(call) in responses:
             continue
+        if node.parent == call.uuid:
+            # It is in its place already, and pulled in from there: the call is not sent.
+            continue
         leads = graph.ancestry.leads
         if not leads(call.uuid, node.parent) or _passes(graph, parents, call, node):
             continue
