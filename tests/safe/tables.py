@@ -1,0 +1,42 @@
+"""Every table of recorded answers of what is masked, and how its inputs are answered."""
+
+from collections.abc import Callable
+from typing import Final
+
+from tests.safe.recording import SAME, Answers, Text, in_file
+
+from steno.safe.families import FAMILIES
+from steno.safe.masking import edits_of
+
+
+def masked(notation: str) -> str:
+    """Return what an export makes of a text: what is masked says as what, and under which cover."""
+    text = Text(notation)
+    made: list[str] = []
+    end = 0
+    for edit in edits_of(text.text.encode("utf-8", "surrogatepass")):
+        cover = f" {edit.cover}" if edit.cover else ""
+        new = edit.new.decode()
+        said = f"{new[:-1]}{cover}>" if new == f"<masked:{edit.family}>" else f"<{new}{cover}>"
+        made += [text.shown(end, edit.begin), said]
+        end = edit.end
+    shown = "".join((*made, text.shown(end, len(text.text.encode()))))
+    return shown if made else SAME
+
+
+def _families() -> Answers:
+    return [
+        (
+            family.id,
+            f"{family.says} | {b' '.join(family.needles).decode()!r} | "
+            f"{b' '.join(family.stems).decode()!r} | {'prefix' if family.prefix else 'no prefix'}",
+        )
+        for family in FAMILIES
+    ]
+
+
+TABLES: Final[dict[str, Callable[[], Answers]]] = {
+    "families": _families,
+    "tokens": in_file("tokens", masked),
+    "shapes": in_file("shapes", masked),
+}
