@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from tests.safe import assignment_tables
 from tests.safe.recording import SAME, Answers, Text, in_file
 
 from steno.safe.families import FAMILIES
@@ -39,4 +40,8 @@ TABLES: Final[dict[str, Callable[[], Answers]]] = {
     "families": _families,
     "tokens": in_file("tokens", masked),
     "shapes": in_file("shapes", masked),
+    "commands": in_file("commands", masked),
+    "names": assignment_tables.names,
+    "values": assignment_tables.values,
+    "assignments": in_file("assignments", masked),
 }

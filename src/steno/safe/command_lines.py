@@ -52,9 +52,9 @@ class _Program(msgspec.Struct, frozen=True):
 
 
 _MYSQL: Final = _Program(joined=(b"-p",))
-_LDAP: Final = _Program(next=(b"-w",))
+_LDAP: Final = _Program(next=(b"-w",), joined=(b"-w",))
 _MONGO: Final = _Program(next=(b"-p",), joined=(b"-p",))
-_LOGIN: Final = _Program(next=(b"-p",), needs=(b"login",))
+_LOGIN: Final = _Program(next=(b"-p",), joined=(b"-p",), needs=(b"login",))
 _ARCHIVE: Final = _Program(joined=(b"-p",))
 _CAPITAL: Final = _Program(next=(b"-P",), joined=(b"-P",))
 _SMB: Final = _Program(pair=(b"-U", b"--user"), sign=b"%")
@@ -101,8 +101,8 @@ _PROGRAMS: Final[dict[bytes, _Program]] = {
         next=(b"-p",),
         needs=(b"login", b"copy", b"inspect", b"sync"),
     ),
-    b"az": _Program(next=(b"-p",), needs=(b"login",)),
-    b"oc": _Program(next=(b"-p",), needs=(b"login",)),
+    b"az": _LOGIN,
+    b"oc": _LOGIN,
     b"cf": _Program(next=(b"-p",), needs=(b"login", b"auth")),
     b"snowsql": _Program(),
     b"ldapsearch": _LDAP,
@@ -194,7 +194,7 @@ _ORACLE: Final = LazyPattern(rb"[A-Za-z][A-Za-z0-9_$#]{0,30}/(?P<secret>[^\s@/\"
 _LITERAL: Final = LazyPattern(rb"--from-literal=?[A-Za-z0-9_.-]{1,64}=(?P<secret>.{3,})", re.DOTALL)
 _PASS_WORD: Final = LazyPattern(rb"(?P<head>pass:)(?P<secret>.{2,})", re.DOTALL)
 _STDIN: Final = LazyPattern(
-    rb"[ ]{0,4}\|[ ]{0,4}(?:sudo[ ]{1,4}(?:-[A-Za-z]{1,6}[ ]{1,4}){0,4}?-[A-Za-z]{0,6}S|[^|;&\n]{0,120}?--?password-stdin|(?:sudo )?chpasswd|(?:sudo )?passwd --stdin|smbpasswd -s|[^|;&\n]{0,120}?--passphrase-fd 0|[^|;&\n]{0,80}?--with-token)"
+    rb"[ ]{0,4}\|[ ]{0,4}(?:sudo[ ]{1,4}(?:-[A-Za-z]{1,6}[ ]{1,4}(?:[A-Za-z0-9_.#][A-Za-z0-9_.-]{0,31}[ ]{1,4})?){0,4}?(?:-[A-Za-z]{0,6}S|--stdin)|[^|;&\n]{0,120}?--?password-stdin|(?:sudo )?chpasswd|(?:sudo )?passwd --stdin|smbpasswd -s|[^|;&\n]{0,120}?--passphrase-fd 0|[^|;&\n]{0,80}?--with-token)"
 )
 
 
@@ -221,9 +221,9 @@ def _part(data: bytes, begin: int, end: int) -> _Part:
 def _marks(name: bytes) -> tuple[bytes, ...]:
     """Return what has to stand somewhere behind the name of a program, else it takes no password."""
     if name in (b"echo", b"printf"):
-        return b"-S", b"stdin", b"chpasswd", b"--with-token", b"passphrase-fd", b"smbpasswd"
+        return b"sudo ", b"stdin", b"chpasswd", b"--with-token", b"passphrase-fd", b"smbpasswd"
     special = {
-        b"net": (b"use",),
+        b"net": (b"use", b"USE"),
         b"sqlplus": (b"@",),
         b"kubectl": (b"-literal",),
         b"openssl": (b"pass:", b" -k ", b" -K "),
@@ -239,7 +239,7 @@ def _command_at(data: bytes, place: int) -> Match | None:
     """Read the words of a command, and find the passwords among them."""
     if not begins_word(data, place) or data[place - 1 : place] in (b"-", b"."):
         return None
-    name = data[place : place + _LONGEST].partition(b" ")[0]
+    name = data[place : place + _LONGEST].partition(b" ")[0].removesuffix(b".exe")
     window = data[place : place + _WINDOW]
     if not any(mark in window for mark in _marks(name)):
         return None
@@ -419,7 +419,7 @@ COMMAND_LINES: Final = (
     Family(
         "command-password",
         "passwords among the words of a command",
-        tuple(dict.fromkeys(name + b" " for name in _PROGRAMS)),
+        tuple(name + end for name in _PROGRAMS for end in (b" ", b".exe ")),
         _command_at,
         tuple(b"mysql sshp curl".split()),
     ),
