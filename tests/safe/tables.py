@@ -21,7 +21,8 @@ def masked(notation: str) -> str:
         said = f"{new[:-1]}{cover}>" if new == f"<masked:{edit.family}>" else f"<{new}{cover}>"
         made += [text.shown(end, edit.begin), said]
         end = edit.end
-    shown = "".join((*made, text.shown(end, len(text.text.encode()))))
+    size = len(text.text.encode("utf-8", "surrogatepass"))
+    shown = "".join((*made, text.shown(end, size)))
     return shown if made else SAME
 
 
@@ -41,7 +42,12 @@ TABLES: Final[dict[str, Callable[[], Answers]]] = {
     "tokens": in_file("tokens", masked),
     "shapes": in_file("shapes", masked),
     "commands": in_file("commands", masked),
+    "contexts": in_file("contexts", masked),
+    "disguises": in_file("disguises", masked),
+    "personal": in_file("personal", masked),
+    "overlaps": in_file("overlaps", masked),
     "names": assignment_tables.names,
     "values": assignment_tables.values,
     "assignments": in_file("assignments", masked),
+    "credentials": in_file("credentials", masked),
 }

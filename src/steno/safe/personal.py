@@ -62,6 +62,7 @@ _CODE: Final = frozenset(
 )
 """What ends a file's name rather than a domain's."""
 _LONGEST: Final = 64
+_LINK: Final = b"mailto:"
 
 
 def home_at(data: bytes, place: int) -> tuple[int, int, bytes] | None:
@@ -105,7 +106,8 @@ def mail_at(data: bytes, place: int) -> tuple[int, int] | None:
     begin = place - local.end()
     if data[begin - 1 : begin] == b"\\" and data[begin : begin + 1] in b"nrtbf":
         begin += 1
-    if begin >= place or data[begin - 1 : begin] in (b":", b"/", b"@"):
+    linked = data[max(0, begin - len(_LINK)) : begin].lower() == _LINK
+    if begin >= place or (data[begin - 1 : begin] in (b":", b"/", b"@") and not linked):
         # Behind a colon or a slash it is the one who logs in, in an address.
         return None
     return None if _NOBODY.match(data[begin : domain.end()]) else (begin, domain.end())
