@@ -5,16 +5,18 @@
 writes every file anew and prints what differs. Read what it prints: an answer that is wrong is a
 bug to fix, not to record.
 
-An input may hold letters that are drawn: `‹36 alnum›` is thirty-six of them, the same ones every
-time; `‹36 count›` is `0123456789012…`, `‹36 poor›` is `aaabaaab…`. An answer shows those that are left in the same way, so that no file holds anything that looks
-like a live secret. `⟦base64 text⟧` is the text encoded so. `⏎ ⇥ ␛ ␍` stand for a line end, a tab, an escape and a return.
+An input may hold letters that are drawn: `«36 alnum»` is thirty-six of them, the same ones every
+time; `«36 count»` is `0123456789012…`, `«36 poor»` is `aaabaaab…`. An answer shows those that are
+left in the same way, so that no file holds anything that looks like a live secret. `⟦base64 text⟧`
+is the text encoded so. `⏎ ⇥ ␛ ␍` stand for a line end, a tab, an escape and a return.
 """
 
 import base64
 import difflib
 import re
 import string
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -45,7 +47,7 @@ _FIXED: Final = {
     "five": "ABCDE",
     "six": "ABCDEF",
 }
-_DRAWN: Final = re.compile(r"‹([0-9]+) ([A-Za-z0-9]+)›")
+_DRAWN: Final = re.compile(r"«([0-9]+) ([A-Za-z0-9]+)»")
 _ENCODED: Final = re.compile(r"⟦([A-Za-z0-9-]+) (.*?)⟧")
 _MARKS: Final = str.maketrans({"⏎": "\n", "⇥": "\t", "␛": "\x1b", "␍": "\r"})
 _SHOWN: Final = str.maketrans({"\n": "⏎", "\t": "⇥", "\x1b": "␛", "\r": "␍"})
@@ -123,7 +125,7 @@ class Text:
             while stop < end and (stop in self.drawn) == drawn:
                 stop += 1
             part = data[begin:stop].decode("utf-8", "replace")
-            made.append(f"‹{stop - begin}›" if drawn else part.translate(_SHOWN))
+            made.append(f"«{stop - begin}»" if drawn else part.translate(_SHOWN))
             begin = stop
         return "".join(made)
 
@@ -174,11 +176,6 @@ def in_file(name: str, answer: Callable[[str], str]) -> Callable[[], Answers]:
     return answers
 
 
-def made_of(labels: Iterable[str], answer: Callable[[str], str]) -> Callable[[], Answers]:
-    """Return what answers inputs that a test makes."""
-    return lambda: [(label, answer(label)) for label in labels]
-
-
 def main() -> None:
     """Write every table, and print what differs."""
     from tests.safe.tables import TABLES
@@ -190,7 +187,7 @@ def main() -> None:
         for line in difflib.unified_diff(
             before.split("\n"), after.split("\n"), name, name, lineterm="", n=1
         ):
-            print(line)
+            sys.stdout.write(f"{line}\n")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """Every table of recorded answers of what is masked, and how its inputs are answered."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from tests.safe import assignment_tables
-from tests.safe.recording import SAME, Answers, Text, in_file
+from tests.safe.assignment_tables import NAME_COLUMNS, VALUE_COLUMNS, table
+from tests.safe.recording import SAME, Answers, Text, in_file, visible
 
 from steno.safe.families import FAMILIES
+from steno.safe.family import Family
 from steno.safe.masking import edits_of
 
 
@@ -27,14 +29,14 @@ def masked(notation: str) -> str:
 
 
 def _families() -> Answers:
-    return [
-        (
-            family.id,
-            f"{family.says} | {b' '.join(family.needles).decode()!r} | "
-            f"{b' '.join(family.stems).decode()!r} | {'prefix' if family.prefix else 'no prefix'}",
-        )
-        for family in FAMILIES
-    ]
+    """Return what each family is found by; the ids are stable, receipts name them."""
+    return [(family.id, _family(family)) for family in FAMILIES]
+
+
+def _family(family: Family) -> str:
+    needles, stems = (b"  ".join(each).decode() for each in (family.needles, family.stems))
+    public = "a prefix" if family.prefix else "no prefix"
+    return visible(f"{family.says} | {needles} | {stems} | {public}")
 
 
 TABLES: Final[dict[str, Callable[[], Answers]]] = {
@@ -46,8 +48,8 @@ TABLES: Final[dict[str, Callable[[], Answers]]] = {
     "disguises": in_file("disguises", masked),
     "personal": in_file("personal", masked),
     "overlaps": in_file("overlaps", masked),
-    "names": assignment_tables.names,
-    "values": assignment_tables.values,
+    "names": partial(table, "names", NAME_COLUMNS, ends=True),
+    "values": partial(table, "values", VALUE_COLUMNS, ends=False),
     "assignments": in_file("assignments", masked),
     "credentials": in_file("credentials", masked),
 }
