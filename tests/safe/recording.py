@@ -93,6 +93,7 @@ class Text:
     def __init__(self, notation: str) -> None:
         self._parts: list[str] = []
         self.drawn: set[int] = set()
+        self.segments: list[str] = []
         self._size = 0
         draw = drawing(notation)
         end = 0
@@ -112,6 +113,7 @@ class Text:
         size = len(text.encode("utf-8", "surrogatepass"))
         if drawn:
             self.drawn.update(range(self._size, self._size + size))
+            self.segments.append(text)
         self._size += size
         self._parts.append(text)
 

@@ -6,6 +6,16 @@ from typing import Final
 
 from tests.safe.assignment_tables import NAME_COLUMNS, VALUE_COLUMNS, table
 from tests.safe.recording import SAME, Answers, Text, in_file, visible
+from tests.safe.text_tables import (
+    HTML,
+    TERMINAL,
+    answered,
+    code_points,
+    hidden,
+    name_kinds,
+    shape,
+    value_kinds,
+)
 
 from steno.safe.families import FAMILIES
 from steno.safe.family import Family
@@ -48,6 +58,13 @@ TABLES: Final[dict[str, Callable[[], Answers]]] = {
     "disguises": in_file("disguises", masked),
     "personal": in_file("personal", masked),
     "overlaps": in_file("overlaps", masked),
+    "terminal": in_file("terminal", answered(TERMINAL)),
+    "code_points": code_points,
+    "html": in_file("html", answered(HTML)),
+    "hidden": in_file("hidden", hidden),
+    "value_kinds": in_file("value_kinds", value_kinds),
+    "value_shapes": in_file("value_shapes", shape),
+    "name_kinds": in_file("name_kinds", name_kinds),
     "names": partial(table, "names", NAME_COLUMNS, ends=True),
     "values": partial(table, "values", VALUE_COLUMNS, ends=False),
     "assignments": in_file("assignments", masked),
