@@ -105,7 +105,9 @@ def _changed(*, newlines: bool) -> list[int]:
     for low in range(0, _LAST + 1, 4096):
         block = "".join(map(chr, range(low, low + 4096)))
         if terminal.clean(block, newlines=newlines) != block:
-            found += [ord(each) for each in block if terminal.clean(each, newlines=newlines) != each]
+            found += [
+                ord(each) for each in block if terminal.clean(each, newlines=newlines) != each
+            ]
     return found
 
 

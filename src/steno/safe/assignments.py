@@ -125,7 +125,7 @@ _FORMS: Final = words_of(
 )
 """Last words of names that say how the value before them is written."""
 _NOT_PASS: Final = words_of("minipass compass bypass trespass surpass encompass overpass underpass")
-_PUBLIC: Final = frozenset(("public", "pub", "publishable", "next_public"))
+_PUBLIC: Final = frozenset(("public", "pub", "publishable"))
 
 
 @lru_cache(maxsize=4_096)
@@ -163,7 +163,7 @@ def _kind_of(parts: list[str]) -> str:
         if before in _KEYS_OF:
             return "secret"
         return "key" if before and before not in _NO_KEY else ""
-    for part in reversed(parts[:-1]):
+    for part in reversed(parts):
         if part in _PASSWORD or part.endswith(("password", "passwd")):
             return "secret"
         if part in _SECRET or part.endswith(("secret", "token", "apikey")):

@@ -74,7 +74,7 @@ def home_at(data: bytes, place: int) -> tuple[int, int, bytes] | None:
     first = data[place : place + 1]
     if first == b"/":
         home = _SLASHED.match(data, place)
-        if home is None or not _ESCAPE.search(data, max(0, place - 8), place):
+        if home is None or not _ESCAPE.search(data[max(0, place - 6) : place]):
             # A folder called home inside of another one, as in a web address.
             return None
         return place, home.end(), b"~"
