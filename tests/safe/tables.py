@@ -17,6 +17,7 @@ from tests.safe.text_tables import (
     value_kinds,
 )
 
+from steno.safe.disguises import covers_of
 from steno.safe.families import FAMILIES
 from steno.safe.family import Family
 from steno.safe.masking import edits_of
@@ -49,8 +50,15 @@ def _family(family: Family) -> str:
     return visible(f"{family.says} | {needles} | {stems} | {public}")
 
 
+def _covers() -> Answers:
+    """Return what each cover is found by, for some stems."""
+    covers = covers_of((b"ghp_", b"sk-", b"uthor"))
+    return [(cover.id, visible(b"  ".join(cover.needles).decode())) for cover in covers]
+
+
 TABLES: Final[dict[str, Callable[[], Answers]]] = {
     "families": _families,
+    "covers": _covers,
     "tokens": in_file("tokens", masked),
     "shapes": in_file("shapes", masked),
     "commands": in_file("commands", masked),
