@@ -61,6 +61,8 @@ _BEFORE_LINE: Final = LazyPattern(
 _SET: Final = LazyPattern(
     rb"(?:(?:^|[\s\"'(;=`]|\\n)-{1,2})\Z|(?:\bset|\bsetenv|\bsetx|\bENV|\bset -[a-zA-Z]{1,4}|\bput|\badd)[ \t]{1,4}\Z"
 )
+_LINE_BEFORE: Final = 10
+"""Bytes of the longest of what begins such a line."""
 _NETRC: Final = LazyPattern(rb"\b(?:machine|login|default)(?:[ \t\r\n]|\\{1,7}[nrt])")
 _SQL: Final = LazyPattern(rb"(?:\b(?i:with|role|user|identified|encrypted|set)\b[^;]{0,80})\Z")
 
@@ -203,7 +205,7 @@ def _value_at(data: bytes, place: int, letters: LazyPattern) -> _Value | None:
         quote = opened[1]
         begin = opened.end()
         end = data.find(quote, begin, begin + _VALUE_MOST)
-        if end < 0:
+        if end == -1:
             # Cut off: as far as the line goes.
             bare = letters.match(data, begin)
             return _Value(begin, bare.end(), bare[0], quoted=True) if bare else None
@@ -237,9 +239,7 @@ def _named_at(data: bytes, place: int) -> Match | None:
         return None
     while begin < place and data[begin : begin + 1] in (b".", b"-"):
         begin += 1
-    while data[end - 1 : end] in (b".", b"-"):
-        end -= 1
-    if data[end : end + 1] not in _FOLLOWING:
+    if data[end - 1 : end] in (b".", b"-") or data[end : end + 1] not in _FOLLOWING:
         return None
     name = _read_name(data[begin:end])
     return _value_of(data, begin, end, name) if name.kind else None
@@ -259,7 +259,7 @@ def _value_of(data: bytes, begin: int, end: int, name: _Name) -> Match | None:
     if rest := _REST.match(data, last):
         # Looked at only behind a secret: before, it would take the square of a long run.
         last = rest.end()
-    if not value.quoted and name.loud and _BEFORE_LINE.search(data, max(0, begin - 12), begin):
+    if name.loud and _BEFORE_LINE.search(data[max(0, begin - _LINE_BEFORE) : begin]):
         # The rest of a line in a file of variables, unless it is another variable.
         more = _LINE.match(data, last)
         if (
@@ -330,7 +330,7 @@ def _is_weak(text: bytes, name: _Name, value: _Value) -> bool:
         return is_password(text, quoted=value.quoted) and not _is_code(text, value)
     if name.kind == "secret" and len(text) >= _SECRET_LEAST:
         mixed = _SIGN.search(text) is not None and _DIGIT.search(text) is not None
-        return mixed and is_password(text, quoted=value.quoted) and not _is_code(text, value)
+        return mixed and is_password(text, quoted=value.quoted)
     return False
 
 
