@@ -134,7 +134,10 @@ def value_kinds(notation: str) -> str:
         "password": is_password(value, quoted=False),
         "quoted-password": is_password(value, quoted=True),
     }
-    return " ".join(name for name, holds in kinds.items() if holds) or "nothing"
+    # What is neither true nor false has no place here.
+    return (
+        " ".join(name for name, holds in kinds.items() if {True: 1, False: 0}[holds]) or "nothing"
+    )
 
 
 _KNOWN: Final = frozenset(("port", "name", "free text", "sk-x"))

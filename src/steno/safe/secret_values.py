@@ -145,18 +145,12 @@ def is_placeholder(value: bytes) -> bool:
     [True, True, True, True, False]
     """
     value = value[:_SAMPLE]
-    if (
-        not value
-        or _REFERENCE.match(value)
-        or len(set(value.lower())) < _FEW
-        or _MASKED.match(value)
-    ):
+    if _REFERENCE.match(value) or len(set(value.lower())) < _FEW or _MASKED.match(value):
         return True
     return not is_random(value) and _STAND_INS.search(value.lower()) is not None
 
 
 _BLANK: Final = LazyPattern(rb"[\x00-\x20]")
-_IDENTIFIER: Final = LazyPattern(rb"[A-Za-z_][A-Za-z_.-]*\Z")
 _SHORTEST: Final = 5
 
 
@@ -169,7 +163,7 @@ def is_password(value: bytes, *, quoted: bool) -> bool:
     [True, True, False, False]
     """
     value = value[:_SAMPLE]
-    if len(value) < _SHORTEST or is_placeholder(value) or _IDENTIFIER.match(value):
+    if len(value) < _SHORTEST or is_placeholder(value):
         return False
     if _NUMBER.match(value) or _VERSION.match(value) or _MOMENT.match(value):
         return False
