@@ -395,7 +395,7 @@ def _is_secret_word(
 def _is_option_value(data: bytes, name: _Name, value: _Value) -> bool:
     """Say whether the word behind an option such as `--password` is its value."""
     text = value.text
-    if name.kind == "key" or len(text) < _NEXT_LEAST or text.startswith((b"/", b"./", b"~")):
+    if name.kind == "key" or text.startswith((b"/", b"./", b"~")):
         return False
     return not _IS_WORD.match(text) or (name.kind == "password" and _is_option_word(data, value))
 
