@@ -14,10 +14,6 @@ from steno.safe.secret_values import is_password, is_placeholder, is_random, is_
 
 __all__ = ["CREDENTIALS", "cookie_spans"]
 
-_LINE_END: Final = rb"(?:(?:\\{1,7}r)?\\{1,7}n|\r?\n)"
-"""The end of a line, also inside of JSON."""
-
-
 _TOKEN_LEAST: Final = 16
 _PASSWORD_LEAST: Final = 3
 _CREDENTIAL_LEAST: Final = 8

@@ -135,22 +135,20 @@ def _base64(
     done = [0] * _GROUP
     for at, needle in hits:
         group = at - phases[needle]
-        begin = _begin(_BASE64_LETTER, data, at)
-        if group < begin or at < done[group % _GROUP]:
-            # The first letters of its group are missing, or it was looked at.
+        if at < done[group % _GROUP]:
             continue
         head = data[group : group + _HEAD]
         if _LETTERS.fullmatch(head) and not _PRINTED.match(binascii.a2b_base64(head)):
             continue
+        begin = _begin(_BASE64_LETTER, data, at)
         start = begin + (group - begin) % _GROUP
         limit = at + _BEHIND
-        found = _BASE64.match(data, start, limit)
-        text = _decoded(found[0]) if found else b""
-        if found is None or not _PRINTED.match(text, (group - start) * 3 // 4):
+        # Where the first letters of its group are missing, it cannot begin.
+        found = _BASE64.match(data, start, limit) if start <= group else None
+        if found is None:
             continue
-        cut = found.end() >= limit - 4
-        done[group % _GROUP] = limit - _OVERLAP if cut else found.end()
-        family = family_in(text)
+        done[group % _GROUP] = min(found.end(), limit - _OVERLAP)
+        family = family_in(_decoded(found[0]))
         if family:
             whole = _BASE64.match(data, start)
             end = whole.end() if whole else found.end()
@@ -198,12 +196,12 @@ def _hex(data: bytes, hits: list[Hit], family_in: FamilyIn) -> Iterator[Secret]:
         if at < done[at % 2]:
             continue
         begin = _begin(_HEX_LETTER, data, at)
-        start = at - (at - begin) // 2 * 2
+        start = begin + (at - begin) % 2
         limit = at + 2 * _BEHIND
         found = _HEX.match(data, start, limit)
         if found is None:
             continue
-        done[at % 2] = limit - _OVERLAP if found.end() >= limit - 2 else found.end()
+        done[at % 2] = min(found.end(), limit - _OVERLAP)
         family = family_in(binascii.unhexlify(found[0]))
         if family:
             whole = _HEX.match(data, start)
@@ -221,7 +219,7 @@ def _begin(letters: re.Pattern[bytes], data: bytes, at: int) -> int:
 def _fair(data: bytes, begin: int) -> int:
     """Return where a run begins, behind a letter that belongs to a backslash before it."""
     back = begin
-    while back > 0 and data[back - 1 : back] == b"\\":
+    while data[back - 1 : back] == b"\\":
         back -= 1
     if (begin - back) % 2 == 0:
         return begin
