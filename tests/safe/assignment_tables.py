@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.safe.recording import Answers, Text, read
+from tests.safe.recording import Answers, Text
 
 from steno.safe.masking import edits_of
 
@@ -89,13 +89,15 @@ def _value_begin(data: bytes, end: int) -> int:
     return begin
 
 
-def table(name: str, columns: tuple[str, ...], *, ends: bool) -> Answers:
-    """Return what is masked of each row that the file has, in each column.
+def table(columns: tuple[str, ...], rows: list[str], *, ends: bool) -> Answers:
+    """Return what is masked of each row in each column; the first rows say what the columns are.
 
     With `ends`, the rows are names, and the value ends the text.
     """
-    rows = [row for row, _ in read(name) if not row.startswith("# ")]
-    made: Answers = [(f"# {number}: {column}", "") for number, column in enumerate(columns)]
-    return made + [
-        (row, " ".join(_cell(column, row, name=ends) for column in columns)) for row in rows
+    heads = [f"# {number}: {column}" for number, column in enumerate(columns)]
+    return [
+        (heads[int(row[2:].partition(":")[0])], "")
+        if row.startswith("# ")
+        else (row, " ".join(_cell(column, row, name=ends) for column in columns))
+        for row in rows
     ]

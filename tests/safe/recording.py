@@ -85,6 +85,8 @@ SAME: Final = "unchanged"
 
 Answers = list[tuple[str, str]]
 """Labels of inputs, each with the answer."""
+Answering = Callable[[list[str]], Answers]
+"""Answers the inputs with some labels."""
 
 
 class Text:
@@ -169,13 +171,16 @@ def written(answers: Answers) -> str:
     )
 
 
-def in_file(name: str, answer: Callable[[str], str]) -> Callable[[], Answers]:
-    """Return what answers the inputs that stand in the file itself; lines with # are comments."""
+def each(answer: Callable[[str], str]) -> Answering:
+    """Return what answers inputs that stand in the file itself; lines with # are comments."""
+    return lambda labels: [
+        (label, "" if label.startswith("# ") else answer(label)) for label in labels
+    ]
 
-    def answers() -> Answers:
-        return [(label, "" if label.startswith("# ") else answer(label)) for label, _ in read(name)]
 
-    return answers
+def whole(answers: Callable[[], Answers]) -> Answering:
+    """Return what makes a table whose inputs are not in its file."""
+    return lambda _labels: answers()
 
 
 def main() -> None:
@@ -184,7 +189,7 @@ def main() -> None:
 
     for name, answers in TABLES.items():
         before = written(read(name))
-        after = written(answers())
+        after = written(answers([label for label, _ in read(name)]))
         (FOLDER / f"{name}.txt").write_text(after)
         for line in difflib.unified_diff(
             before.split("\n"), after.split("\n"), name, name, lineterm="", n=1

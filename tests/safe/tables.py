@@ -1,11 +1,10 @@
 """Every table of recorded answers of what is masked, and how its inputs are answered."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from tests.safe.assignment_tables import NAME_COLUMNS, VALUE_COLUMNS, table
-from tests.safe.recording import SAME, Answers, Text, in_file, visible
+from tests.safe.recording import SAME, Answering, Answers, Text, each, visible, whole
 from tests.safe.text_tables import (
     HTML,
     TERMINAL,
@@ -56,25 +55,27 @@ def _covers() -> Answers:
     return [(cover.id, visible(b"  ".join(cover.needles).decode())) for cover in covers]
 
 
-TABLES: Final[dict[str, Callable[[], Answers]]] = {
-    "families": _families,
-    "covers": _covers,
-    "tokens": in_file("tokens", masked),
-    "shapes": in_file("shapes", masked),
-    "commands": in_file("commands", masked),
-    "contexts": in_file("contexts", masked),
-    "disguises": in_file("disguises", masked),
-    "personal": in_file("personal", masked),
-    "overlaps": in_file("overlaps", masked),
-    "terminal": in_file("terminal", answered(TERMINAL)),
-    "code_points": code_points,
-    "html": in_file("html", answered(HTML)),
-    "hidden": in_file("hidden", hidden),
-    "value_kinds": in_file("value_kinds", value_kinds),
-    "value_shapes": in_file("value_shapes", shape),
-    "name_kinds": in_file("name_kinds", name_kinds),
-    "names": partial(table, "names", NAME_COLUMNS, ends=True),
-    "values": partial(table, "values", VALUE_COLUMNS, ends=False),
-    "assignments": in_file("assignments", masked),
-    "credentials": in_file("credentials", masked),
+TABLES: Final[dict[str, Answering]] = {
+    "families": whole(_families),
+    "covers": whole(_covers),
+    "tokens": each(masked),
+    "shapes": each(masked),
+    "commands": each(masked),
+    "contexts": each(masked),
+    "disguises": each(masked),
+    "personal": each(masked),
+    "overlaps": each(masked),
+    "terminal": each(answered(TERMINAL)),
+    "code_points": whole(code_points),
+    "html": each(answered(HTML)),
+    "hidden": each(hidden),
+    "value_kinds": each(value_kinds),
+    "value_shapes": each(shape),
+    "name_kinds": each(name_kinds),
+    "names": partial(table, NAME_COLUMNS, ends=True),
+    "values": partial(table, VALUE_COLUMNS, ends=False),
+    "assignments": each(masked),
+    "credentials": each(masked),
 }
+WHOLE: Final = frozenset(("families", "covers", "code_points"))
+"""Tables that are made as a whole."""

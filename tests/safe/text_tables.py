@@ -102,8 +102,8 @@ def code_points() -> Answers:
 
 def _changed(*, newlines: bool) -> list[int]:
     found: list[int] = []
-    for low in range(0, _LAST + 1, 4096):
-        block = "".join(map(chr, range(low, low + 4096)))
+    for low in range(0, _LAST + 1, 256):
+        block = "".join(map(chr, range(low, low + 256)))
         if terminal.clean(block, newlines=newlines) != block:
             found += [
                 ord(each) for each in block if terminal.clean(each, newlines=newlines) != each
