@@ -310,7 +310,7 @@ def _is_secret(data: bytes, begin: int, joint: re.Match[bytes], name: _Name, val
 
 def _is_strong(text: bytes, value: _Value, name: _Name) -> bool:
     """Say whether a value was generated."""
-    if _BLANK.search(text) and not is_scrambled(text):
+    if _BLANK.search(text):
         return False
     if _UUID.match(text):
         return name.kind in ("password", "secret") and not name.session

@@ -297,7 +297,7 @@ def _unescaped(run: bytes) -> bytes:
 def _unentitled(run: bytes) -> bytes:
     from html import unescape
 
-    return unescape(run.decode("latin-1")).encode("utf-8", "replace")
+    return unescape(run.decode("latin-1")).encode()
 
 
 def _split(data: bytes, at: int, low: int) -> Run | None:
