@@ -112,8 +112,10 @@ def test_what_somebody_else_masks_is_noted_without_a_text() -> None:
     data = f"{_KEY} x".encode()
     masker.note(data, edits_of(data))
     masker.note(b"", [])
-    assert masker.receipt.counts == {"github-token": 1}
+    masker.data(data)
+    assert masker.receipt.counts == {"github-token": 2}
     assert masker.receipt.texts == {}
+    assert {place.where for place in masker.receipt.places} == {""}
 
 
 def test_edits_replace_just_what_they_name() -> None:
