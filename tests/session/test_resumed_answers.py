@@ -319,8 +319,9 @@ def _commanded() -> Iterator[tuple[str, bytes]]:
         ),
         *("<bash-input>ls</bash-input>", "<bash-stdout>a</bash-stdout>", "x <command-name>"),
     ):
-        file = _File().user("Q1").answer(_text("A1")).user(text).user("Q2")
-        yield f"command {text}", file.data
+        file = _File().user("Q1").answer(_text("A1")).user(text)
+        yield f"command {text} at the end", file.data
+        yield f"command {text}", file.user("Q2").data
     for fields in ({}, {"isDisplayOnly": True}, {"content": ""}, {"content": 5}):
         local: Json = {"subtype": "local_command", "content": "/cost", **fields}
         file = _File().user("Q1").answer(_text("A1")).add("system", **local).user("Q2")
