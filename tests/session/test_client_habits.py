@@ -35,6 +35,7 @@ NEWEST: Final[dict[str, Any]] = {
     "joins_with_newline": True,
     "calls_last": True,
     "drops_orphans": True,
+    "answers_reused_ids": False,
     "default_model": "claude-opus-5-5",
     "gone_models": ("claude-3-7-", "claude-opus-4-1", "claude-opus-4-2", "claude-sonnet-4-2"),
 }
@@ -64,6 +65,7 @@ OLDEST: Final = {**OLD, "links": set(), "refuses": {"no content", "no time", "cy
 OURS: Final = {
     **dict.fromkeys(("refuses_agents_leaf", "tells_reads_apart", "system_turns"), False),
     "answers_prompts": False,
+    "answers_reused_ids": True,
     "links": set(),
     "keeps_unknown": True,
     "bridge_seconds": float("inf"),

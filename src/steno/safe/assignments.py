@@ -41,13 +41,17 @@ _JOINT: Final = LazyPattern(
     rb"(?:\\{0,7}[\"'])?[ \t]{0,2}[:=][ \t]{0,2}|(?:--body|--value|--plaintext|-b)[ =])"
     rb"|(?P<comma>,[ \t]{0,32}+)(?=\\{0,7}[\"'`])"
     rb"|(?P<block>\{[^{}]{0,300}?default[ \t]{0,8}=[ \t]{0,8})"
-    rb"|(?P<is>(?:(?:for|of|to|on)(?:[ ][A-Za-z0-9_'-]{1,20}){1,4}?[ ])?(?:is|was)[ \t]{1,2}:?[ \t]{0,2})"
+    rb"|(?P<is>(?:(?:for|of|to|on)(?:[ ][A-Za-z0-9_'-]{1,20}){1,4}?[ ])?(?:is|was)(?:[ \t]{1,2}:?|:)[ \t]{0,2})"
     rb"|(?P<space>)"
     rb")" + _COLOUR
 )
 _OPEN: Final = LazyPattern(rb"(?:[rbuf@]{0,2}(\\{0,7}[\"'`]))")
 _BARE: Final = LazyPattern(rb"[^\s\"'`\\,;&<>(){}\[\]|]{1,512}+")
 _LINE: Final = LazyPattern(rb"[^\s\"'`\\]{1,512}+")
+_REST: Final = LazyPattern(rb"[^\s\"'`\\,;&<>(){}\[\]|]++")
+"""What a value goes on with that is longer than what is judged of it."""
+_TAGGED: Final = LazyPattern(rb"[^\s<>]{1,512}+")
+"""What may stand between two tags of XML."""
 _UUID: Final = LazyPattern(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
 _HEX: Final = LazyPattern(rb"[0-9a-fA-F]{16,512}+\Z")
 _CODE: Final = LazyPattern(rb"[(\[.]|::|->")
@@ -57,6 +61,8 @@ _BEFORE_LINE: Final = LazyPattern(
 _SET: Final = LazyPattern(
     rb"(?:(?:^|[\s\"'(;=`]|\\n)-{1,2})\Z|(?:\bset|\bsetenv|\bsetx|\bENV|\bset -[a-zA-Z]{1,4}|\bput|\badd)[ \t]{1,4}\Z"
 )
+_LINE_BEFORE: Final = 10
+"""Bytes of the longest of what begins such a line."""
 _NETRC: Final = LazyPattern(rb"\b(?:machine|login|default)(?:[ \t\r\n]|\\{1,7}[nrt])")
 _SQL: Final = LazyPattern(rb"(?:\b(?i:with|role|user|identified|encrypted|set)\b[^;]{0,80})\Z")
 
@@ -121,7 +127,7 @@ _FORMS: Final = words_of(
 )
 """Last words of names that say how the value before them is written."""
 _NOT_PASS: Final = words_of("minipass compass bypass trespass surpass encompass overpass underpass")
-_PUBLIC: Final = frozenset(("public", "pub", "publishable", "next_public"))
+_PUBLIC: Final = frozenset(("public", "pub", "publishable"))
 
 
 @lru_cache(maxsize=4_096)
@@ -159,7 +165,7 @@ def _kind_of(parts: list[str]) -> str:
         if before in _KEYS_OF:
             return "secret"
         return "key" if before and before not in _NO_KEY else ""
-    for part in reversed(parts[:-1]):
+    for part in reversed(parts):
         if part in _PASSWORD or part.endswith(("password", "passwd")):
             return "secret"
         if part in _SECRET or part.endswith(("secret", "token", "apikey")):
@@ -192,24 +198,25 @@ class _Value(msgspec.Struct, frozen=True):
     quoted: bool
 
 
-def _value_at(data: bytes, place: int) -> _Value | None:
+def _value_at(data: bytes, place: int, letters: LazyPattern) -> _Value | None:
+    """Return the value at a place; `letters` is what it may be made of where it has no quotes."""
     opened = _OPEN.match(data, place)
     if opened is not None:
         quote = opened[1]
         begin = opened.end()
         end = data.find(quote, begin, begin + _VALUE_MOST)
-        if end < 0:
+        if end == -1:
             # Cut off: as far as the line goes.
-            bare = _BARE.match(data, begin)
+            bare = letters.match(data, begin)
             return _Value(begin, bare.end(), bare[0], quoted=True) if bare else None
         text = data[begin:end]
         if b"\n" in text:
             return None
         return _Value(begin, end, text, quoted=True) if text else None
-    line = _LINE.match(data, place)
+    line = _LINE.match(data, place) if letters is _BARE else None
     if line is not None and data[line.end() : line.end() + 1] != b" " and is_scrambled(line[0]):
         return _Value(place, line.end(), line[0], quoted=False)
-    bare = _BARE.match(data, place)
+    bare = letters.match(data, place)
     return _Value(place, bare.end(), bare[0], quoted=False) if bare else None
 
 
@@ -232,9 +239,7 @@ def _named_at(data: bytes, place: int) -> Match | None:
         return None
     while begin < place and data[begin : begin + 1] in (b".", b"-"):
         begin += 1
-    while data[end - 1 : end] in (b".", b"-"):
-        end -= 1
-    if data[end : end + 1] not in _FOLLOWING:
+    if data[end - 1 : end] in (b".", b"-") or data[end : end + 1] not in _FOLLOWING:
         return None
     name = _read_name(data[begin:end])
     return _value_of(data, begin, end, name) if name.kind else None
@@ -245,13 +250,16 @@ def _value_of(data: bytes, begin: int, end: int, name: _Name) -> Match | None:
     joint = _JOINT.match(data, end)
     if joint is None:
         return None
-    value = _value_at(data, joint.end())
+    value = _value_at(data, joint.end(), _TAGGED if joint["tag"] else _BARE)
     if value is None:
         return None
     if not _is_secret(data, begin, joint, name, value):
         return None
     last = value.end
-    if not value.quoted and name.loud and _BEFORE_LINE.search(data, max(0, begin - 12), begin):
+    if rest := _REST.match(data, last):
+        # Looked at only behind a secret: before, it would take the square of a long run.
+        last = rest.end()
+    if name.loud and _BEFORE_LINE.search(data[max(0, begin - _LINE_BEFORE) : begin]):
         # The rest of a line in a file of variables, unless it is another variable.
         more = _LINE.match(data, last)
         if (
@@ -286,7 +294,7 @@ def _is_secret(data: bytes, begin: int, joint: re.Match[bytes], name: _Name, val
     strong = _is_strong(text, value, name)
     kind = joint.lastgroup
     if kind == "sign" and name.phrase and value.quoted:
-        return text.count(b" ") > 1 or is_password(text, quoted=True)
+        return strong or text.count(b" ") > 1 or is_password(text, quoted=True)
     if kind == "space":
         return _is_secret_word(data, begin, joint, name, value, strong=strong)
     if kind == "is":
@@ -302,7 +310,7 @@ def _is_secret(data: bytes, begin: int, joint: re.Match[bytes], name: _Name, val
 
 def _is_strong(text: bytes, value: _Value, name: _Name) -> bool:
     """Say whether a value was generated."""
-    if _BLANK.search(text) and not is_scrambled(text):
+    if _BLANK.search(text):
         return False
     if _UUID.match(text):
         return name.kind in ("password", "secret") and not name.session
@@ -310,6 +318,9 @@ def _is_strong(text: bytes, value: _Value, name: _Name) -> bool:
         return len(set(text)) >= _DISTINCT
     if name.kind == "key":
         return len(text) >= _KEY_LEAST and is_random(text)
+    if len(text) >= _AWS_SECRET and text.startswith(b"/"):
+        # One in 64 keys in base64 begins like a path.
+        text = text[1:]
     return is_random(text) or (value.quoted and is_scrambled(text))
 
 
@@ -319,7 +330,7 @@ def _is_weak(text: bytes, name: _Name, value: _Value) -> bool:
         return is_password(text, quoted=value.quoted) and not _is_code(text, value)
     if name.kind == "secret" and len(text) >= _SECRET_LEAST:
         mixed = _SIGN.search(text) is not None and _DIGIT.search(text) is not None
-        return mixed and is_password(text, quoted=value.quoted) and not _is_code(text, value)
+        return mixed and is_password(text, quoted=value.quoted)
     return False
 
 
@@ -384,7 +395,7 @@ def _is_secret_word(
 def _is_option_value(data: bytes, name: _Name, value: _Value) -> bool:
     """Say whether the word behind an option such as `--password` is its value."""
     text = value.text
-    if name.kind == "key" or len(text) < _NEXT_LEAST or text.startswith((b"/", b"./", b"~")):
+    if name.kind == "key" or text.startswith((b"/", b"./", b"~")):
         return False
     return not _IS_WORD.match(text) or (name.kind == "password" and _is_option_word(data, value))
 
@@ -411,7 +422,7 @@ _PROSE: Final = frozenset(
 
 
 _WORDS: Final = (
-    b"assword asswd assphrase asscode requirepass masterauth pwd Pwd PWD ASSWORD ASSWD ASSPHRASE ecret "
+    b"assword asswd asswort assphrase asscode senha contrasena requirepass masterauth pwd Pwd PWD ASSWORD ASSWD ASSPHRASE ecret "
     b"ECRET api_key API_KEY apiKey ApiKey api-key API-KEY Api-Key apikey APIKEY Apikey "
     b"ccess_key ACCESS_KEY redential REDENTIAL essionid= ESSID= ESSIONID= "
     b"mnemonic essionid\" essionid'".split()

@@ -6,6 +6,7 @@ and every option that a program in it takes a password with is looked up in a ta
 
 import re
 from functools import cache
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -52,9 +53,9 @@ class _Program(msgspec.Struct, frozen=True):
 
 
 _MYSQL: Final = _Program(joined=(b"-p",))
-_LDAP: Final = _Program(next=(b"-w",))
+_LDAP: Final = _Program(next=(b"-w",), joined=(b"-w",))
 _MONGO: Final = _Program(next=(b"-p",), joined=(b"-p",))
-_LOGIN: Final = _Program(next=(b"-p",), needs=(b"login",))
+_LOGIN: Final = _Program(next=(b"-p",), joined=(b"-p",), needs=(b"login",))
 _ARCHIVE: Final = _Program(joined=(b"-p",))
 _CAPITAL: Final = _Program(next=(b"-P",), joined=(b"-P",))
 _SMB: Final = _Program(pair=(b"-U", b"--user"), sign=b"%")
@@ -101,8 +102,8 @@ _PROGRAMS: Final[dict[bytes, _Program]] = {
         next=(b"-p",),
         needs=(b"login", b"copy", b"inspect", b"sync"),
     ),
-    b"az": _Program(next=(b"-p",), needs=(b"login",)),
-    b"oc": _Program(next=(b"-p",), needs=(b"login",)),
+    b"az": _LOGIN,
+    b"oc": _LOGIN,
     b"cf": _Program(next=(b"-p",), needs=(b"login", b"auth")),
     b"snowsql": _Program(),
     b"ldapsearch": _LDAP,
@@ -194,7 +195,7 @@ _ORACLE: Final = LazyPattern(rb"[A-Za-z][A-Za-z0-9_$#]{0,30}/(?P<secret>[^\s@/\"
 _LITERAL: Final = LazyPattern(rb"--from-literal=?[A-Za-z0-9_.-]{1,64}=(?P<secret>.{3,})", re.DOTALL)
 _PASS_WORD: Final = LazyPattern(rb"(?P<head>pass:)(?P<secret>.{2,})", re.DOTALL)
 _STDIN: Final = LazyPattern(
-    rb"[ ]{0,4}\|[ ]{0,4}(?:sudo[ ]{1,4}(?:-[A-Za-z]{1,6}[ ]{1,4}){0,4}?-[A-Za-z]{0,6}S|[^|;&\n]{0,120}?--?password-stdin|(?:sudo )?chpasswd|(?:sudo )?passwd --stdin|smbpasswd -s|[^|;&\n]{0,120}?--passphrase-fd 0|[^|;&\n]{0,80}?--with-token)"
+    rb"[ ]{0,4}\|[ ]{0,4}(?:sudo[ ]{1,4}(?:-[A-Za-z]{1,6}[ ]{1,4}(?:[A-Za-z0-9_.#][A-Za-z0-9_.-]{0,31}[ ]{1,4})?){0,4}?(?:-[A-Za-z]{0,6}S|--stdin)|[^|;&\n]{0,120}?--?password-stdin|(?:sudo )?chpasswd|(?:sudo )?passwd --stdin|smbpasswd -s|[^|;&\n]{0,120}?--passphrase-fd 0|[^|;&\n]{0,80}?--with-token)"
 )
 
 
@@ -221,9 +222,9 @@ def _part(data: bytes, begin: int, end: int) -> _Part:
 def _marks(name: bytes) -> tuple[bytes, ...]:
     """Return what has to stand somewhere behind the name of a program, else it takes no password."""
     if name in (b"echo", b"printf"):
-        return b"-S", b"stdin", b"chpasswd", b"--with-token", b"passphrase-fd", b"smbpasswd"
+        return b"sudo ", b"stdin", b"chpasswd", b"--with-token", b"passphrase-fd", b"smbpasswd"
     special = {
-        b"net": (b"use",),
+        b"net": (b"use", b"USE"),
         b"sqlplus": (b"@",),
         b"kubectl": (b"-literal",),
         b"openssl": (b"pass:", b" -k ", b" -K "),
@@ -239,38 +240,43 @@ def _command_at(data: bytes, place: int) -> Match | None:
     """Read the words of a command, and find the passwords among them."""
     if not begins_word(data, place) or data[place - 1 : place] in (b"-", b"."):
         return None
-    name = data[place : place + _LONGEST].partition(b" ")[0]
+    name = data[place : place + _LONGEST].partition(b" ")[0].removesuffix(b".exe")
     window = data[place : place + _WINDOW]
     if not any(mark in window for mark in _marks(name)):
         return None
-    walk = _Walk(data)
+    walk = _Walk(data, _Part(name, place, place + len(name)))
     end = walk.run(place)
-    return Match(tuple(walk.spans), end) if walk.spans or end > place else None
+    return Match(tuple(walk.spans), end)
 
 
 class _Walk:
     """Goes through the words of one command, once."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, program: _Part) -> None:
         self._data = data
-        self._program: _Program | None = None
-        self._name = b""
-        self._words: list[_Part] = []
-        self._from = -1
-        """How many words stand behind the one that was needed."""
         self.spans: list[Span] = []
+        self._start(program)
+
+    def _start(self, program: _Part) -> None:
+        """Go on with the words of a program, which is the first of them."""
+        self._name = program.text
+        self._program = _PROGRAMS[program.text]
+        self._words = [program]
+        self._ready = not self._program.needs or program.text in self._program.needs
+        self._behind = 0
+        """Words behind the one that was needed."""
 
     def run(self, place: int) -> int:
         """Read from a place; return where the command ends."""
         data, limit = self._data, place + _MOST_BYTES
         for _ in range(_MOST_WORDS):
-            word = _WORD.match(data, place, limit)
+            word = _WORD.match(data, place) if place < limit else None
             if word is None:
                 break
             part = _part(data, *word.span())
             self._take(part)
             place = word.end()
-            gap = _SPACE.match(data, place, limit)
+            gap = _SPACE.match(data, place)
             if gap is None:
                 break
             place = gap.end()
@@ -279,33 +285,23 @@ class _Walk:
 
     def _take(self, part: _Part) -> None:
         base = part.text.rpartition(b"/")[2].removesuffix(b".exe")
-        program = _PROGRAMS.get(base)
-        if program is not None and (self._program is None or not part.text.startswith(b"-")):
-            previous = self._words[-1].text if self._words else b""
-            if not (
-                self._program is not None
-                and previous.startswith(b"-")
-                and previous in self._program.next
-            ):
-                self._finish(part.begin)
-                self._program, self._name, self._words, self._from = program, base, [], -1
-                if base in program.needs:
-                    self._from = 0
-                return
-        if self._program is not None:
+        is_value = part.text.startswith(b"-") or self._words[-1].text in self._program.next
+        if base in _PROGRAMS and not is_value:
+            self._finish(part.begin)
+            self._start(_Part(base, part.begin, part.end))
+            return
+        if self._ready:
             self._examine(part, self._program)
+        else:
+            self._ready = part.text in self._program.needs
         self._words.append(part)
 
     def _examine(self, part: _Part, program: _Program) -> None:
-        previous = self._words[-1].text if self._words else b""
-        text = part.text
-        if self._from >= 0 and program.word:
-            if not text.startswith(b"-"):
-                self._from += 1
-                if self._from == program.word:
-                    self._add(part.begin, part.end)
-        elif text in program.needs:
-            self._from = 0
+        previous, text = self._words[-1].text, part.text
+        if not text.startswith(b"-"):
+            self._behind += 1
+            if self._behind == program.word:
+                self._add(part.begin, part.end)
         self._examine_option(part, previous, program)
         if self._name == b"openssl" and (found := _PASS_WORD.match(text)):
             self._add(part.begin + found.start("secret"), part.end)
@@ -315,13 +311,10 @@ class _Walk:
             self._add(part.begin + found.start("secret"), part.begin + found.end("secret"))
 
     def _examine_option(self, part: _Part, previous: bytes, program: _Program) -> None:
-        text = part.text
-        if program.needs and self._from < 0 and not program.last:
-            return
-        option, equals, rest = text.partition(b"=")
-        if previous in program.next and not _is_option(text):
+        option, _, rest = part.text.partition(b"=")
+        if previous in program.next and not _is_option(part.text):
             self._add(part.begin, part.end)
-        elif equals and rest and option.startswith(b"--") and option in program.next:
+        elif option.startswith(b"--") and option in program.next:
             self._add(part.end - len(rest), part.end)
         elif previous in program.pair:
             self._pair(part, 0, program.sign)
@@ -333,44 +326,39 @@ class _Walk:
     def _examine_joined(self, part: _Part, program: _Program) -> None:
         text = part.text
         for option in program.joined:
-            if len(text) > len(option) and text.startswith(option):
+            if text.startswith(option):
                 inner = _part(self._data, part.begin + len(option), part.end)
                 if len(inner.text) >= _JOINED:
                     self._add(inner.begin, inner.end)
                 return
         for option in (*program.pair, *program.cookie):
-            size = len(option) + (option.startswith(b"--"))
-            if len(text) > size and text.startswith(option + b"=" * (option.startswith(b"--"))):
+            whole = option + b"=" * option.startswith(b"--")
+            if text.startswith(whole):
                 if option in program.cookie:
-                    self._cookies(part, size)
+                    self._cookies(part, len(whole))
                 else:
-                    self._pair(part, size, program.sign)
+                    self._pair(part, len(whole), program.sign)
                 return
 
     def _pair(self, part: _Part, skip: int, sign: bytes) -> None:
+        """Find the password behind a user and a sign; without a sign nothing is left of the word."""
         inner = _part(self._data, part.begin + skip, part.end)
-        user, found, _ = inner.text.partition(sign)
-        if found and not _is_option(inner.text):
-            self._add(inner.begin + len(user) + 1, inner.end)
+        user, _, _ = inner.text.partition(sign)
+        self._add(inner.begin + len(user) + 1, inner.end)
 
     def _cookies(self, part: _Part, skip: int) -> None:
         inner = _part(self._data, part.begin + skip, part.end)
-        if b"=" in inner.text:
-            self.spans += cookie_spans(inner.text, inner.begin, certain=True)
+        self.spans += cookie_spans(inner.text, inner.begin, certain=True)
 
     def _finish(self, place: int) -> None:
         """End a command: what only its last words say."""
-        program, words = self._program, self._words
-        if program is None:
-            return
-        plain = [word for word in words if not word.text.startswith(b"-")]
-        if program.last and self._from >= 0 and len(plain) > 1:
+        plain = [word for word in self._words[1:] if not word.text.startswith(b"-")]
+        if self._program.last and self._ready and len(plain) > 1:
             self._add(plain[-1].begin, plain[-1].end)
         elif self._name == b"net":
             self._net(plain)
         elif self._name in (b"echo", b"printf") and plain:
             self._echo(plain[-1], place)
-        self._program = None
 
     def _net(self, plain: list[_Part]) -> None:
         texts = [word.text.lower() for word in plain]
@@ -379,19 +367,14 @@ class _Walk:
                 if not word.text.startswith(b"/"):
                     self._add(word.begin, word.end)
         elif texts[:1] == [b"use"]:
-            for number, text in enumerate(texts[1:], 1):
-                share = b"\\\\" in text
-                if text.startswith(b"/user:") or share:
-                    following = plain[number + 1 : number + 2]
-                    if following and not following[0].text.startswith((b"/", b"*", b"\\")):
-                        self._add(following[0].begin, following[0].end)
+            for where, word in pairwise(plain):
+                named = where.text.lower().startswith(b"/user:") or b"\\\\" in where.text
+                if named and not word.text.startswith((b"/", b"\\")):
+                    self._add(word.begin, word.end)
 
     def _echo(self, last: _Part, place: int) -> None:
         """Find what is written to a program that reads a password."""
-        if (
-            _STDIN.match(self._data, max(place, last.end)) is None
-            and _STDIN.match(self._data, place - 1) is None
-        ):
+        if _STDIN.match(self._data, place) is None:
             return
         user, colon, _ = last.text.partition(b":")
         begin = last.begin + len(user) + 1 if colon and len(user) <= _USER else last.begin
@@ -399,9 +382,8 @@ class _Walk:
 
     def _add(self, begin: int, end: int) -> None:
         text = self._data[begin:end]
-        if len(text) <= 1 or is_placeholder(text) or text.startswith(b"@"):
-            return
-        self.spans.append((begin, end))
+        if not is_placeholder(text) and not text.startswith(b"@"):
+            self.spans.append((begin, end))
 
 
 def _literal(previous: bytes, text: bytes) -> int:
@@ -419,7 +401,7 @@ COMMAND_LINES: Final = (
     Family(
         "command-password",
         "passwords among the words of a command",
-        tuple(dict.fromkeys(name + b" " for name in _PROGRAMS)),
+        tuple(name + end for name in _PROGRAMS for end in (b" ", b".exe ")),
         _command_at,
         tuple(b"mysql sshp curl".split()),
     ),

@@ -14,10 +14,6 @@ from steno.safe.secret_values import is_password, is_placeholder, is_random, is_
 
 __all__ = ["CREDENTIALS", "cookie_spans"]
 
-_LINE_END: Final = rb"(?:(?:\\{1,7}r)?\\{1,7}n|\r?\n)"
-"""The end of a line, also inside of JSON."""
-
-
 _TOKEN_LEAST: Final = 16
 _PASSWORD_LEAST: Final = 3
 _CREDENTIAL_LEAST: Final = 8
@@ -27,7 +23,7 @@ _PRINTED: Final = LazyPattern(rb"[ -~]*+")
 # Addresses
 
 _USER: Final = LazyPattern(rb"://([^\s/?#\"'`\\<>|;,(){}$:@]{0,80}+)(:?)")
-_HOST_MARK: Final = LazyPattern(rb"[^\s/\"'`\\<>|]{1,256}+")
+_HOST_MARK: Final = LazyPattern(rb"[^\s/\"'`\\<>|]{1,8192}+")
 _NO_PASSWORD: Final = frozenset(
     b"pass password passwd pw pwd token secret user username x xx xxx xxxx pat key port 1234 12345 123456".split()
 )
@@ -103,7 +99,7 @@ _WEBHOOK: Final = (
 # Headers
 
 _HEADER: Final = LazyPattern(
-    rb"(?i:uthorization)(?:\\{0,7}[\"'])?(?:\]|\))?[ \t]{0,3}(?:=>|:=|=|:|,)[ \t]{0,3}[fbr]?(?:\\{0,7}[\"'`])?"
+    rb"(?i:uthorization)(?:\\{0,7}[\"'])?(?:\]|\))?[ \t]{0,3}(?:=>|:=|=|:|,)[ \t]{0,3}(?:[fbr]?\\{0,7}[\"'`])?"
     rb"(?P<scheme>(?i:bearer|basic|token|digest|apikey|api-key|key|splunk|ssws|genie[k]ey|aws4-hmac-sha256|negotiate|bot|discogs|klaviyo-api-key|oauth|hawk|zoho-oauthtoken)[ =]{1,3})?"
 )
 _TOKEN: Final = LazyPattern(rb"[A-Za-z0-9._~+/=|:-]{6,8192}+")
@@ -236,11 +232,11 @@ def _pem_at(data: bytes, place: int) -> Match | None:
     if head is None:
         return None
     # Looked for at the speed of memory first: a text may hold many beginnings and no end.
-    stop = data.find(b"-END ", head.end(), head.end() + _PEM_MOST)
-    if stop >= 0 and data.find(b"-BEGIN ", head.end(), stop) >= 0:
+    stop = data.find(b"END ", head.end(), head.end() + _PEM_MOST)
+    if stop >= 0 and data.find(b"BEGIN ", head.end(), stop) >= 0:
         stop = -1
     body = _PEM_BODY.match(data, head.end(), stop) if stop >= 0 else None
-    last = _PEM_END.search(data, stop - 4, stop + 60) if body and body.end() == stop else None
+    last = _PEM_END.search(data, stop - 6, stop + 60) if body and body.end() == stop else None
     if last is None:
         last = _PEM_CUT.match(data, head.end())
     if last is None or _BASE64.search(data, head.end(), last.start() + 80) is None:
@@ -427,7 +423,7 @@ CREDENTIALS: Final = (
         "cookie",
         "values of cookies",
         _needles(
-            'ookie: ookie" ookie\' ookie= ookie\\ ookies: ookies" ookie_SPACE_= ookies= OOKIE= ookie:_SPACE_'
+            'ookie: ookie" ookie\' ookie= ookie\\ ookies: ookies" ookie_SPACE_= ookies_SPACE_= ookies= OOKIE= ookie:_SPACE_'
         ),
         _cookie_at,
         (b"ookie",),

@@ -103,7 +103,6 @@ _ESCAPES: Final = tuple(rb"\u00%d" % high for high in range(2, 8)) + tuple(
     rb"\x%d" % high for high in range(2, 8)
 )
 _COLOURS: Final = (rb"\u001b[", rb"\u001B[", rb"\x1b[", rb"\x1B[", rb"\033[", rb"\e[", b"\x1b[")
-_LETTER_BYTES: Final = frozenset(byte for byte in range(256) if _LETTER.match(bytes((byte,))))
 EMPTY_QUOTES: Final = (b'""', b"''")
 _JOINTS: Final = (
     *(b'" + ', b"' + ", b'"+', b"'+", b'""', b"''"),
@@ -133,29 +132,25 @@ def _base64(
     data: bytes, hits: list[Hit], family_in: FamilyIn, phases: dict[bytes, int]
 ) -> Iterator[Secret]:
     """Decode what stands around needles, in windows: each alignment of a run once."""
-    done = [-1] * _GROUP
+    done = [0] * _GROUP
     for at, needle in hits:
         group = at - phases[needle]
-        if group < 0 or at < done[group % _GROUP]:
+        if at < done[group % _GROUP]:
             continue
         head = data[group : group + _HEAD]
         if _LETTERS.fullmatch(head) and not _PRINTED.match(binascii.a2b_base64(head)):
             continue
         begin = _begin(_BASE64_LETTER, data, at)
-        start = group - max(0, group - begin) // _GROUP * _GROUP
+        start = begin + (group - begin) % _GROUP
         limit = at + _BEHIND
-        found = _BASE64.match(data, max(start, begin), limit)
-        if found is None or start < begin:
-            # The first letters of its group are missing: it cannot begin here.
+        # Where the first letters of its group are missing, it cannot begin.
+        found = _BASE64.match(data, start, limit) if start <= group else None
+        if found is None:
             continue
-        text = _decoded(found[0])
-        if not _PRINTED.match(text, max(0, group - found.start()) * 3 // 4):
-            continue
-        cut = found.end() >= limit - 4
-        done[group % _GROUP] = limit - _OVERLAP if cut else found.end()
-        family = family_in(text)
+        done[group % _GROUP] = min(found.end(), limit - _OVERLAP)
+        family = family_in(_decoded(found[0]))
         if family:
-            whole = _BASE64.match(data, found.start())
+            whole = _BASE64.match(data, start)
             end = whole.end() if whole else found.end()
             yield _fair(data, _first_line(data, begin)), end, family
             done = [end] * _GROUP
@@ -167,8 +162,8 @@ def _first_line(data: bytes, begin: int) -> int:
         if data[begin - 1 : begin] == b"\n":
             end = begin - 1 - (data[begin - 2 : begin - 1] == b"\r")
         elif data[begin - 1 : begin + 1] == b"\\n":
-            end = begin - 1
-            while end and data[end - 1 : end] == b"\\":
+            end = begin
+            while data[end - 1 : end] == b"\\":
                 end -= 1
         else:
             break
@@ -181,11 +176,8 @@ def _first_line(data: bytes, begin: int) -> int:
 
 def _decoded(run: bytes) -> bytes:
     run = _BROKEN.sub(b"", run).rstrip(b"=").translate(_URL_SAFE)
-    run = run[: len(run) - (len(run) % _GROUP == 1)]
-    try:
-        return binascii.a2b_base64(run + b"=" * (-len(run) % _GROUP))
-    except binascii.Error:
-        return b""
+    # One letter alone is no byte; more padding than there has to be is ignored.
+    return binascii.a2b_base64(run[: len(run) - (len(run) % _GROUP == 1)] + b"==")
 
 
 _HEAD: Final = 16
@@ -199,17 +191,17 @@ _ANY_LETTER: Final = re.compile(rb"[" + _PLAIN + rb" ]*")
 
 
 def _hex(data: bytes, hits: list[Hit], family_in: FamilyIn) -> Iterator[Secret]:
-    done = [-1, -1]
+    done = [0, 0]
     for at, _ in hits:
         if at < done[at % 2]:
             continue
         begin = _begin(_HEX_LETTER, data, at)
-        start = at - (at - begin) // 2 * 2
+        start = begin + (at - begin) % 2
         limit = at + 2 * _BEHIND
         found = _HEX.match(data, start, limit)
         if found is None:
             continue
-        done[at % 2] = limit - _OVERLAP if found.end() >= limit - 2 else found.end()
+        done[at % 2] = min(found.end(), limit - _OVERLAP)
         family = family_in(binascii.unhexlify(found[0]))
         if family:
             whole = _HEX.match(data, start)
@@ -227,7 +219,7 @@ def _begin(letters: re.Pattern[bytes], data: bytes, at: int) -> int:
 def _fair(data: bytes, begin: int) -> int:
     """Return where a run begins, behind a letter that belongs to a backslash before it."""
     back = begin
-    while back > 0 and data[back - 1 : back] == b"\\":
+    while data[back - 1 : back] == b"\\":
         back -= 1
     if (begin - back) % 2 == 0:
         return begin
@@ -305,14 +297,14 @@ def _unescaped(run: bytes) -> bytes:
 def _unentitled(run: bytes) -> bytes:
     from html import unescape
 
-    return unescape(run.decode("latin-1")).encode("utf-8", "replace")
+    return unescape(run.decode("latin-1")).encode()
 
 
 def _split(data: bytes, at: int, low: int) -> Run | None:
     """Return a run of quoted pieces, one joined to the other."""
     while at > low and data[at - 1 : at] == b"\\":
         at -= 1
-    if not at or data[at - 1] not in _LETTER_BYTES:
+    if not at or _LETTER.match(data, at - 1) is None:
         return None
     joint = _JOINT.match(data, at)
     if joint is None or not _LETTER.match(data, joint.end()):

@@ -45,8 +45,10 @@ class Family(msgspec.Struct, frozen=True):
 
 _TAIL: Final = LazyPattern(rb"(?:%[0-9A-Fa-f]{2}[A-Za-z0-9_.~+/=-]*+)++")
 """What follows a secret that was percent-encoded."""
-_BACK: Final = 24
-_BEFORE: Final = 80
+_BACK: Final = 14
+"""Bytes of the longest colour or escape that ends right before a word."""
+_BEFORE: Final = 61
+"""One more than the letters that any pattern begins with."""
 _SAMPLE: Final = 256
 _STEP: Final = 48
 """Bytes behind a run that is not random in which it is not tried again."""

@@ -62,6 +62,7 @@ _CODE: Final = frozenset(
 )
 """What ends a file's name rather than a domain's."""
 _LONGEST: Final = 64
+_LINK: Final = b"mailto:"
 
 
 def home_at(data: bytes, place: int) -> tuple[int, int, bytes] | None:
@@ -73,7 +74,7 @@ def home_at(data: bytes, place: int) -> tuple[int, int, bytes] | None:
     first = data[place : place + 1]
     if first == b"/":
         home = _SLASHED.match(data, place)
-        if home is None or not _ESCAPE.search(data, max(0, place - 8), place):
+        if home is None or not _ESCAPE.search(data[max(0, place - 6) : place]):
             # A folder called home inside of another one, as in a web address.
             return None
         return place, home.end(), b"~"
@@ -105,7 +106,8 @@ def mail_at(data: bytes, place: int) -> tuple[int, int] | None:
     begin = place - local.end()
     if data[begin - 1 : begin] == b"\\" and data[begin : begin + 1] in b"nrtbf":
         begin += 1
-    if begin >= place or data[begin - 1 : begin] in (b":", b"/", b"@"):
+    linked = data[max(0, begin - len(_LINK)) : begin].lower() == _LINK
+    if begin >= place or (data[begin - 1 : begin] in (b":", b"/", b"@") and not linked):
         # Behind a colon or a slash it is the one who logs in, in an address.
         return None
     return None if _NOBODY.match(data[begin : domain.end()]) else (begin, domain.end())

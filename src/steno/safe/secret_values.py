@@ -15,16 +15,13 @@ _SAMPLE: Final = 96
 """Bytes of a value that are judged; the rest of a longer one is like them."""
 _DISTINCT: Final = 6
 _LEAST: Final = 8
-_LONG: Final = 20
-"""Bytes; a random value of this length without a digit is still told from words."""
 _MIXED: Final = 12
-"""The same for one of small and capital letters."""
+"""Bytes; a random value of this length without a digit is still told from words."""
 _LETTERS: Final = 3
 _ODD: Final = 0.4
 """Share of unusual letter pairs from which on a value counts as random. Words stay below 0.2."""
-_ODD_LETTERS: Final = 0.5
-"""The same for a value without digits, where pairs of letters are all there is."""
 _ODD_MIXED: Final = 0.45
+"""The same for a value without digits, where pairs of letters are all there is."""
 _COMMON: Final = frozenset(
     b"ab ac ad ag ai al am an ap ar as at au ay ba be bj bl bo bu by ca ce ch ci ck cl co cr ct cu da "
     b"dd de di do ds ea ec ed ee ef eg el em en ep eq er es et ev ex ey fa ff fi fo fr fu ge gi gr gs "
@@ -65,13 +62,12 @@ def is_random(value: bytes) -> bool:
     value = value[:_SAMPLE]
     if len(value) < _LEAST or not is_varied(value) or value[:1] in (b"/", b"$"):
         return False
-    if len(_LETTER.findall(value)) < _LETTERS or _MOMENT.match(value) or _VERSION.match(value):
+    if len(_LETTER.findall(value)) < _LETTERS or _VERSION.match(value):
         return False
     odd = _odd_pairs(value)
     if _DIGIT.search(value) is not None:
         return odd >= _ODD
-    mixed = len(value) >= _MIXED and _LOWER.search(value) is not None and odd >= _ODD_MIXED
-    return (len(value) >= _LONG and odd >= _ODD_LETTERS) or mixed
+    return len(value) >= _MIXED and odd >= _ODD_MIXED
 
 
 def _odd_pairs(value: bytes) -> float:
@@ -91,9 +87,8 @@ _WHOLE: Final = 3
 def _weights() -> bytes:
     """Return what each pair of bytes weighs: nothing for one that occurs in words."""
     made = bytearray(1 << 16)
-    letters = [byte for byte in range(128) if bytes((byte,)).isalnum()]
-    for first in letters:
-        for second in letters:
+    for first in _ALNUM:
+        for second in _ALNUM:
             pair = bytes((first, second))
             if pair.isdigit():
                 weight = _SKIPPED
@@ -150,18 +145,12 @@ def is_placeholder(value: bytes) -> bool:
     [True, True, True, True, False]
     """
     value = value[:_SAMPLE]
-    if (
-        not value
-        or _REFERENCE.match(value)
-        or len(set(value.lower())) < _FEW
-        or _MASKED.match(value)
-    ):
+    if _REFERENCE.match(value) or len(set(value.lower())) < _FEW or _MASKED.match(value):
         return True
     return not is_random(value) and _STAND_INS.search(value.lower()) is not None
 
 
 _BLANK: Final = LazyPattern(rb"[\x00-\x20]")
-_IDENTIFIER: Final = LazyPattern(rb"[A-Za-z_][A-Za-z_.-]*\Z")
 _SHORTEST: Final = 5
 
 
@@ -174,7 +163,7 @@ def is_password(value: bytes, *, quoted: bool) -> bool:
     [True, True, False, False]
     """
     value = value[:_SAMPLE]
-    if len(value) < _SHORTEST or is_placeholder(value) or _IDENTIFIER.match(value):
+    if len(value) < _SHORTEST or is_placeholder(value):
         return False
     if _NUMBER.match(value) or _VERSION.match(value) or _MOMENT.match(value):
         return False

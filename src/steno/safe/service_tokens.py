@@ -75,7 +75,7 @@ SERVICE_TOKENS: Final = (
         "Mailgun keys",
         "key- pubkey-",
         rb"(?:pub)?key-[a-z0-9]{32}(?![A-Za-z0-9])",
-        lambda token: is_random(token[-32:]),
+        lambda token: is_random(token.split(b"-")[1]),
         stems="-",
     ),
     shape_row(

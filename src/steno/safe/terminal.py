@@ -179,7 +179,7 @@ def one_line(text: str, columns: int | None = None) -> str:
     >>> one_line("  two\n\n lines ", 7)
     'two li…'
     """
-    if columns is not None and len(text) > columns * 8 + 256:
+    if columns is not None:
         # What is far behind the cut need not be looked at.
         text = text[: columns * 8 + 256]
     flat = clean(re.sub(_SPACES, " ", text).strip())

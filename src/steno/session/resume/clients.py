@@ -65,6 +65,8 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     calls_last: bool = True
     """Moves tool calls behind the words of a message."""
     drops_orphans: bool = True
+    answers_reused_ids: bool = False
+    """Lets a call with the id of an earlier one have a result of its own."""
     default_model: str = "claude-opus-5-5"
     """Where requests go when the model of the last answer is not to be had any more. Thinking of
     any other model than the request's is left out; nothing here: all of it is sent."""
@@ -154,6 +156,7 @@ STENO: Final = Client(
     tells_reads_apart=False,
     system_turns=False,
     answers_prompts=False,
+    answers_reused_ids=True,
     default_model="",
 )
 """Our own reading of a conversation."""

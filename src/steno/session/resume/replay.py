@@ -216,6 +216,8 @@ def _pair(messages: list[Entry], client: Client) -> list[Entry]:
             if not message.blocks:
                 message.blocks = [text_block(_NO_CONTENT if place else _ORPHANED)]
         paired.append(message)
+        if client.answers_reused_ids:
+            answered.difference_update(message.calls)
         last = place + 1 == len(messages)
         unanswered = not client.answers_prompts if last else messages[place + 1].role == "assistant"
         if message.calls and unanswered:

@@ -71,6 +71,9 @@ class Proof:
         # At the very end, a server that paused goes on with its call.
         if role == "assistant" and followed:
             fixed = _served(fixed)
+        if role == "user":
+            # The API takes results before words alone.
+            fixed.sort(key=lambda block: block.get("type") != "tool_result")
         good: list[_Message] = []
         if not self._begun and role != "user":
             good.append({"role": "user", "content": [{"type": "text", "text": BEGINNING}]})
