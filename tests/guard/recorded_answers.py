@@ -5,8 +5,9 @@
 A line that begins with `$ ` is a command (`> ` continues it), one that begins with `@ ` says under
 which rules and in which mode the commands after it are judged, and one that begins with `#` is a
 remark. The indented lines below a command are the answer. In a file named `reading-*` the answer is
-how the command line is read: its commands, what hides in them, and what they read. In every other
-file it is the whole decision. `…` stands for a value that is not known before the command runs.
+how the command line is read: its commands, what hides in them, and what they read. In a file named
+`functions-*` a line asks one of the questions of `recorded_functions`, in one named `calls-*` it is
+a call of a tool other than Bash. In every other file the answer is the whole decision. `…` stands for a value that is not known before the command runs.
 """
 
 import difflib
@@ -16,7 +17,9 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
+
+from tests.guard.recorded_functions import call, function_answer, search_answer
 
 from steno.guard.command_words import guessed_spellings, path_words, spellings
 from steno.guard.content_readers import path_pieces, shown_by
@@ -102,7 +105,7 @@ class Context:
             if key in rules:
                 rules[key].append(value.replace("BASE", str(base)))
             elif key in MODES:
-                self.mode = cast("Mode", key)
+                self.mode = key
             elif key == "unconfinable":
                 self.confinable = False
             elif key == "also":
@@ -132,8 +135,24 @@ class Context:
 
     def answer(self, command: str) -> Iterator[str]:
         """Yield the lines of the decision about a command."""
-        judge = self.guard.judge if self._with_offers else self.guard.says
-        decision = judge("Bash", {"command": command}, cwd=self.cwd)
+        if self._with_offers:
+            yield from self._lines(self.guard.judge("Bash", {"command": command}, cwd=self.cwd))
+        else:
+            yield from self._lines(self.guard.says("Bash", {"command": command}, self.cwd))
+
+    def answer_call(self, line: str) -> Iterator[str]:
+        """Yield the lines of the decision about a call of another tool."""
+        tool, given = call(line, self._base)
+        if tool == "search":
+            folder = Path(self.cwd, given["path"])
+            yield from self._lines(search_answer(self.guard.shown_in(str(folder)), folder))
+        elif tool == "named":
+            named = self.guard.is_named_by(given["rule"], given["tool"], {"command": given["in"]})
+            yield f"named: {named}"
+        else:
+            yield from self._lines(self.guard.judge(tool, given, cwd=self.cwd))
+
+    def _lines(self, decision: Decision) -> Iterator[str]:
         for line in _decision_lines(decision):
             yield _visible(line).replace(self._base, "BASE")
 
@@ -186,39 +205,37 @@ def _command_lines(command: Command, indent: str) -> Iterator[str]:
 
 
 def _facts(command: Command) -> Iterator[tuple[str, str]]:
+    """Yield what is said of a command by itself; what is empty is left out."""
     free, held = read_by(command), read_by(command, confined=True)
-    if free == held and free is not None:
-        yield "reads", _reads(free)
+    if free == held:
+        yield from _fact("reads", _reads(free))
     else:
-        if free is not None:
-            yield "reads free", _reads(free)
-        if held is not None:
-            yield "reads confined", _reads(held)
+        yield from _fact("reads free", _reads(free))
+        yield from _fact("reads confined", _reads(held))
     fixed = fixed_paths(command)
     if fixed is not None:
         yield "fixed", _words(fixed[0]) + " folders" * fixed[1]
     shown = shown_by(command)
-    if shown.everything or shown.folders:
-        yield "shows", _words(shown.folders) + "everything" * shown.everything
-    offers = list(offers_for_command(command))
-    if offers:
-        yield "offers", " ".join(offers)
-    if runs_code(command.program):
-        yield "runs code", "any rule with a prefix"
+    yield from _fact("shows", _words(shown.folders) + "everything" * shown.everything)
+    yield from _fact("offers", " ".join(offers_for_command(command)))
+    yield from _fact("runs code", "any rule with a prefix" * runs_code(command.program))
     plain = {command.text, command.set_text, command.text.replace(GAP, " ")}
     spelled = [text for text in dict.fromkeys(spellings(command)) if text not in plain]
-    if spelled:
-        yield "also", " | ".join(spelled)
-    guessed = list(guessed_spellings(command))
-    if guessed:
-        yield "perhaps", " | ".join(guessed)
+    yield from _fact("also", " | ".join(spelled))
+    yield from _fact("perhaps", " | ".join(guessed_spellings(command)))
     extra = [word for word in path_words(command) if word not in command.words]
     pieces = [piece for word in command.words for piece in path_pieces(word)]
-    if extra or pieces:
-        yield "parts", f"{_words(extra)}; {_words(pieces)}"
+    yield from _fact("parts", f"{_words(extra)}; {_words(pieces)}" if extra or pieces else "")
 
 
-def _reads(reads: Reads) -> str:
+def _fact(name: str, value: str) -> Iterator[tuple[str, str]]:
+    if value:
+        yield name, value
+
+
+def _reads(reads: Reads | None) -> str:
+    if reads is None:
+        return ""
     return ("deep " * reads.deep + _words(reads.paths)).strip() or "nothing"
 
 
@@ -249,8 +266,14 @@ def answered(name: str, text: str, project: Path) -> str:
         if kind == "@":
             context = Context(block, project)
         elif kind == "$":
-            reading = name.startswith("reading-")
-            found = map(_visible, reading_lines(block)) if reading else context.answer(block)
+            if name.startswith("reading-"):
+                found = map(_visible, reading_lines(block))
+            elif name.startswith("functions-"):
+                found = map(_visible, function_answer(block, project))
+            elif name.startswith("calls-"):
+                found = context.answer_call(block)
+            else:
+                found = context.answer(block)
             lines += [f"    {line}" for line in found]
     return "\n".join(lines) + "\n"
 

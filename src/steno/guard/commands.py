@@ -1,7 +1,7 @@
 """Whether a shell command may run: every simple command in it must be allowed on its own."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -122,24 +122,16 @@ class Commands(msgspec.Struct, frozen=True):
         isolation = self._isolation(reading, where)
         if isolation is None:
             return Decision("ask", self._why_unconfined(reading, where))
-        found = [rule for each in reading.commands if (rule := self._rule(each))]
+        found = [rule for each in reading.commands for rule in self._rules_of(each)]
         if found:
-            rules = {rule.text for rule in found}
-            named = ", ".join(sorted(rules))
-            return Decision(
-                "allow",
-                f"the rules allow it: {named}",
-                min(rules),
-                isolation=isolation,
-                exact=all(rule.command and "*" not in rule.command.text for rule in found),
-            )
-        return Decision(
-            "allow",
-            "it stays inside the working folders"
-            if isolation == "edit"
-            else "it only reads, inside the working folders",
-            isolation=isolation,
-        )
+            rules = sorted({rule.text for rule in found})
+            # Behind a wrapper such as `timeout 5`, it is not the very command that a rule gives.
+            given = all(self._rule(each) for each in reading.commands if each.transparent)
+            exact = given and not any(rule.command and rule.command.is_open for rule in found)
+            reason = f"the rules allow it: {', '.join(rules)}"
+            return Decision("allow", reason, rules[0], isolation=isolation, exact=exact)
+        does = "it stays" if isolation == "edit" else "it only reads,"
+        return Decision("allow", f"{does} inside the working folders", isolation=isolation)
 
     # Isolation
 
@@ -249,6 +241,15 @@ class Commands(msgspec.Struct, frozen=True):
     def _rule(self, command: Command) -> Rule | None:
         """Return the rule that allows a command, and what hides in it where it names that."""
         return self._matched(command)[0]
+
+    def _rules_of(self, command: Command) -> Iterator[Rule]:
+        """Yield the rules that allow a command, or what runs in a transparent one."""
+        rule = self._rule(command)
+        if rule is not None:
+            yield rule
+        elif command.transparent:
+            for inner in command.inner:
+                yield from self._rules_of(inner)
 
     def _matched(self, command: Command) -> tuple[Rule | None, str]:
         """Return the rule that allows a command; without one, why a rule that fits is void."""
