@@ -75,7 +75,11 @@ IN_CHILD_PROCESSES: Final = {
         ("tests/guard/test_sandbox.py", "tests/agent/test_confined.py"),
     ),
 }
-TABLES: Final = ("tests/guard/test_recorded_answers.py",)
+TABLES: Final = (
+    "tests/guard/test_recorded_answers.py",
+    "tests/guard/confinement/test_seccomp.py",
+    "tests/guard/confinement/test_kernel_numbers.py",
+)
 BUDGET: Final = 40.0
 MOST_TESTS: Final = 1500
 _QUIET: Final = "ignore::pytest.PytestAssertRewriteWarning"
