@@ -83,7 +83,8 @@ def make_project(folder: Path) -> Path:
     os.link(project / "src" / "b.py", project / "src" / "b2.py")
     os.mkfifo(project / "pipe")
     (folder / "home" / ".ssh").mkdir(parents=True)
-    (folder / "more").mkdir()
+    for name in ("bin", "lib", "lib64", "libexec", "Cellar", "opt", "share"):
+        (folder / "more" / name).mkdir(parents=True)
     return project
 
 
@@ -274,7 +275,7 @@ def answered(name: str, text: str, project: Path) -> str:
                 found = context.answer_call(block)
             else:
                 found = context.answer(block)
-            lines += [f"    {line}" for line in found]
+            lines += [f"    {line}".rstrip() for line in found if line.strip()]
     return "\n".join(lines) + "\n"
 
 

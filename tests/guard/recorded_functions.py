@@ -7,11 +7,22 @@ folder that the project is in.
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, get_args
 
 from steno.errors import StenoError
+from steno.guard.confinement.launcher import _concerns
+from steno.guard.confinement.private_root import _changes
+from steno.guard.confinement.trees import (
+    CannotConfine,
+    Trees,
+    _unescape,
+    inside,
+    inside_any,
+    parents,
+    plan,
+)
 from steno.guard.content_readers import files_below, is_process_path
 from steno.guard.decision import Decision
 from steno.guard.denied_paths import denied_paths
@@ -26,6 +37,14 @@ from steno.guard.paths import (
     why_secret,
 )
 from steno.guard.patterns import text_pattern
+from steno.guard.program_environment import (
+    _PROGRAMS,
+    approved_environment,
+    confined_environment,
+    git_settings,
+    program_folders,
+    program_trees,
+)
 from steno.guard.readonly import repository_of
 from steno.guard.repository import git_folders
 from steno.guard.rules import Kind, Layer, Rule, Rules, gather, tool_of
@@ -185,6 +204,94 @@ def _protected(project: Path) -> Iterator[str]:
     yield from protected_paths(str(project))
 
 
+def _trees(project: Path, *words: str) -> Iterator[str]:
+    """Plan the trees of a policy: `readable=src`, `denied=.env`, with paths below the project."""
+    policy: dict[str, Any] = {"cwd": str(project), "scratch": str(project / "empty")}
+    policy |= {name: [] for name in ("readable", "writable", "read_only", "denied", "programs")}
+    for word in words:
+        name, _, path = word.partition("=")
+        full = str(Path(project, path)) if path != ".." else str(project) + "/.."
+        if isinstance(policy[name], list):
+            policy[name].append(full)
+        else:
+            policy[name] = full
+    system = Trees()
+    system.readable = {"/usr", str(project / "docs")}
+    system.links = {"/bin": "usr/bin"}
+    try:
+        found = plan(policy, system)
+    except CannotConfine as error:
+        yield f"refused: {error}"
+        return
+    base = str(project.parent)
+
+    def ordered(paths: Iterable[str]) -> list[str]:
+        return sorted(paths, key=lambda path: path.replace(base, ""))
+
+    for name in ("cwd", "scratch"):
+        yield f"{name} {getattr(found, name)}"
+    yield "links " + " ".join(f"{link}->{found.links[link]}" for link in ordered(found.links))
+    for name in ("readable", "writable", "denied", "read_only", "missing"):
+        yield f"{name} {' '.join(ordered(getattr(found, name)))}"
+    changes = _changes(found)
+    yield "mounts " + " ".join(f"{path}={changes[path]}" for path in ordered(changes))
+
+
+def _resolved(project: Path, path: str) -> Iterator[str]:
+    trees = Trees()
+    yield f"{trees.resolve(str(project) + '/' + path)}"
+    yield " ".join(f"{link}->{target}" for link, target in trees.links.items())
+
+
+def _inside(_: Path, path: str, *folders: str) -> Iterator[str]:
+    yield " ".join(f"{folder}:{inside(path, folder)}" for folder in folders)
+    yield f"any {inside_any(path, folders)}"
+    yield "parents " + " ".join(parents(path, folders[0]))
+
+
+def _mount(_: Path, line: str, *folders: str) -> Iterator[str]:
+    yield f"{_concerns(line.encode(), {folder.encode() for folder in folders})}"
+
+
+def _unescaped(_: Path, text: str) -> Iterator[str]:
+    yield ascii(_unescape(text.encode()))
+
+
+def _secret(_: Path, value: str, *names: str) -> Iterator[str]:
+    """Say which variables with a value an approved program is not given, and a confined one is."""
+    env = dict.fromkeys(names, value)
+    approved = approved_environment(env)
+    yield "kept back: " + " ".join(name for name in names if name not in approved)
+    yield "given: " + " ".join(approved)
+    confined = confined_environment({**env, "PATH": "/usr/bin"}, scratch="/scratch")
+    yield "given confined: " + " ".join(f"{name}={confined[name]}" for name in sorted(confined))
+
+
+def _programs(project: Path, path: str, *folders: str) -> Iterator[str]:
+    within = tuple(str(project / folder) for folder in folders)
+    env = {"PATH": path} if path else {}
+    yield " ".join(program_folders(env, within))
+    if str(project.parent / "more") in path:
+        yield " ".join(program_trees(env, within))
+
+
+def _git(_: Path, *names: str) -> Iterator[str]:
+    """Say what is put in the place of a setting of a repository that names a program."""
+    for name in names:
+        values = [value for form, value in _PROGRAMS if form.fullmatch(name)]
+        yield f"{name}: {values[0]!r}" if values else f"{name} is left"
+
+
+def _git_variables(project: Path, alone: str) -> Iterator[str]:
+    settings = git_settings([str(project), str(project)], alone=alone == "alone")
+    for at in range(int(settings.pop("GIT_CONFIG_COUNT"))):
+        name, value = (settings.pop(f"GIT_CONFIG_{part}_{at}") for part in ("KEY", "VALUE"))
+        # The folders that the machine calls safe are not those of another machine.
+        if name != "safe.directory":
+            yield f"{name} = {value}"
+    yield from (f"{name}={settings[name]}" for name in sorted(settings))
+
+
 _QUESTIONS: Final[Mapping[str, Callable[..., Iterator[str]]]] = {
     "pattern": _pattern,
     "rule": _rule,
@@ -204,6 +311,15 @@ _QUESTIONS: Final[Mapping[str, Callable[..., Iterator[str]]]] = {
     "own": _own,
     "folded": _folded,
     "protected": _protected,
+    "secret": _secret,
+    "programs": _programs,
+    "git": _git,
+    "git-variables": _git_variables,
+    "trees": _trees,
+    "resolve": _resolved,
+    "inside": _inside,
+    "mount": _mount,
+    "unescape": _unescaped,
 }
 
 
