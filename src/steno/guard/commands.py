@@ -199,10 +199,12 @@ class Commands(msgspec.Struct, frozen=True):
             ),
             "",
         )
-        if not self.confinable:
-            return f"`{shown}` runs unasked only where commands can be confined"
+        if not shown and all(self._unruled(each, where) for each in reading.commands):
+            return "it writes a file unasked only where commands can be confined"
         if not shown:
             return "it writes a file next to a command that a rule allows"
+        if not self.confinable:
+            return f"`{shown}` runs unasked only where commands can be confined"
         return (
             f"no rule allows `{shown}`, and next to a command that a rule allows it is not confined"
         )
@@ -342,9 +344,9 @@ class Commands(msgspec.Struct, frozen=True):
         return perhaps
 
     def _place_denied(self, place: Place, tools: list[str]) -> Decision | None:
-        for rule in filter(None, (self.files.is_denied(place, each) for each in tools)):
-            if not rule.is_bare:
-                return Decision("deny", f"the rule {rule.text} forbids it", rule.text)
+        rule = self.files.is_denied_by_path(place, *tools)
+        if rule is not None:
+            return Decision("deny", f"the rule {rule.text} forbids it", rule.text)
         if any(self.files.is_denied_elsewhere(place, each) for each in tools):
             return Decision("deny", f"{place.path} is the same file as one that a rule denies")
         return None
@@ -354,11 +356,10 @@ class Commands(msgspec.Struct, frozen=True):
         for word in command.words[1:]:
             for piece in path_pieces(word):
                 for place in where.places(piece) or ():
-                    rule = next(filter(None, (self.files.is_denied(place, t) for t in tools)), None)
-                    if rule is not None and not rule.is_bare:
-                        return Decision(
-                            "ask", f"`{word.text}` may name a file that {rule.text} denies"
-                        )
+                    rule = self.files.is_denied_by_path(place, *tools)
+                    if rule is not None:
+                        reason = f"`{word.text}` may name a file that {rule.text} denies"
+                        return Decision("ask", reason)
         return None
 
     def _shows_denied(self, command: Command, where: Folders) -> str:
@@ -382,7 +383,7 @@ class Commands(msgspec.Struct, frozen=True):
         if not os.path.isdir(place.real):
             return False
         return any(
-            below is None or self.files.is_denied(below, "Read") is not None
+            below is None or self.files.is_denied_by_path(below, "Read") is not None
             for below in files_below(place.real)
         )
 
