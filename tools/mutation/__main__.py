@@ -259,10 +259,13 @@ def _chosen(mutant: Mutant, coverage: CoverageMap) -> list[str]:
         if test.startswith(tests)
     }
     near = near_folder(mutant)
+    # What a module does when it is imported is best judged by tests that run the rest of it.
+    own = set[str]().union(*coverage.tests.get(mutant.path, {}).values())
 
-    def rank(test: str) -> tuple[bool, bool, bool, float, str]:
+    def rank(test: str) -> tuple[bool, bool, bool, bool, float, str]:
         return (
             test not in recorded,
+            test not in own,
             not test.startswith(TABLES),
             not test.startswith(near),
             coverage.seconds.get(test, 0),
