@@ -575,3 +575,20 @@ def test_a_rule_for_all_of_git_allows_what_git_does(here: Judging) -> None:
         "git commit -m \"$(cat <<'EOF'\nsome words\nEOF\n)\"",
     ):
         assert here.bash(command, guard).verdict == "allow", command
+
+
+@pytest.mark.parametrize("command", ["x 0<src/a.py", "x 0>src/b.py", "x 0<&1", "x a 0<&-"])
+def test_a_descriptor_before_a_redirection_is_no_word(here: Judging, command: str) -> None:
+    """The parser takes the 0 for a word, so a rule for `x 0` would let another command run."""
+    assert here.bash(command, here.guard("Bash(x 0)", "Bash(x a 0)")).verdict == "ask"
+    assert here.bash("x 0 < src/a.py", here.guard("Bash(x 0)")).verdict == "allow"
+
+
+@pytest.mark.parametrize("deny", [("Read", "Read(.env)"), ("Read(.env)", "Read")])
+def test_a_rule_for_a_path_holds_beside_one_for_every_call(
+    here: Judging, deny: tuple[str, ...]
+) -> None:
+    (here.project / ".env").write_text("x\n", encoding="utf-8")
+    guard = here.guard(deny=deny, mode="bypassPermissions")
+    assert here.bash("cat .env", guard).verdict == "deny"
+    assert here.bash("git show HEAD:.env", guard).verdict == "ask"

@@ -1,5 +1,6 @@
 """The judge: what is allowed, asked about and refused, and why."""
 
+import os
 from typing import cast
 
 import pytest
@@ -232,3 +233,33 @@ def test_a_guard_is_not_made_of_nonsense(here: Judging) -> None:
     with pytest.raises(BadRequest, match="absolute"):
         Guard(Rules(), "default", "/p", ("p",))
     assert here.guard().with_mode("plan").mode == "plan"
+
+
+def test_without_a_home_a_tilde_stands_for_nothing(
+    here: Judging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guard = here.guard()
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("steno.guard.judge.home_dir", _homeless)
+    cwd = str(here.project)
+    homeless = Guard(guard.rules, "default", cwd, (cwd,))
+    assert homeless.judge("Bash", {"command": "cat ~/x"}, cwd=cwd).verdict == "ask"
+    decision = homeless.judge("Read", {"file_path": "~/x"}, cwd=cwd)
+    assert (decision.verdict, decision.paths) == ("allow", (os.path.realpath(f"{cwd}/~/x"),))
+
+
+def _homeless() -> str:
+    raise BadRequest("there is no home folder")
+
+
+def test_modes_and_folders_that_make_no_sense_are_refused(here: Judging) -> None:
+    rules, cwd = here.guard().rules, str(here.project)
+    with pytest.raises(BadRequest, match="no permission mode 'other'") as caught:
+        Guard(rules, cast("Mode", "other"), cwd, (cwd,))
+    modes = "default, plan, acceptEdits, bypassPermissions, dontAsk"
+    assert caught.value.hint == f"one of {modes}"
+    for folders in (("relative",), (cwd, "relative")):
+        with pytest.raises(BadRequest, match="must be absolute"):
+            Guard(rules, "default", cwd, folders)
+    with pytest.raises(BadRequest, match="must be absolute"):
+        Guard(rules, "default", "relative", (cwd,))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from steno.guard.program_environment import (
+    _safe_folders,
     approved_environment,
     confined_environment,
     git_settings,
@@ -193,3 +194,65 @@ def test_confined_programs_get_a_short_list(tmp_path: Path) -> None:
         "XDG_CACHE_HOME": "/scratch",
     }
     assert program_folders({"PATH": "relative"}) == ["/usr/bin", "/bin"]
+
+
+def _settings_of(env: dict[str, str]) -> list[tuple[str, str]]:
+    count = int(env["GIT_CONFIG_COUNT"])
+    return [(env[f"GIT_CONFIG_KEY_{at}"], env[f"GIT_CONFIG_VALUE_{at}"]) for at in range(count)]
+
+
+def test_folders_that_the_user_calls_safe_stay_safe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text("[safe]\n\tdirectory = /srv/one\n\tdirectory = *\n")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    _safe_folders.cache_clear()
+    try:
+        safe = [each for each in _settings_of(git_settings([], alone=True)) if "safe.d" in each[0]]
+        assert safe[-2:] == [("safe.directory", "/srv/one"), ("safe.directory", "*")]
+        assert "safe.directory" not in dict(_settings_of(git_settings([])))
+    finally:
+        _safe_folders.cache_clear()
+
+
+def test_settings_of_a_submodule_run_nothing(repository: Path, tmp_path: Path) -> None:
+    """Whether a submodule is changed is looked up by a git in it, with settings of its own."""
+    inner = repository / "inner"
+    inner.mkdir()
+    _git(inner, "init", "-q")
+    (inner / "b.txt").write_text("one\n", encoding="utf-8")
+    _git(inner, "add", ".")
+    author = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    _git(inner, *author, "commit", "-q", "-m", "first")
+    _git(repository, "add", "inner")
+    _git(repository, "commit", "-q", "-m", "second")
+    mark = tmp_path / "mark"
+    (inner / ".gitattributes").write_text("* filter=driver\n", encoding="utf-8")
+    _git(inner, "config", "filter.driver.clean", f"touch {mark}; cat")
+    (inner / "b.txt").write_text("two\n", encoding="utf-8")
+    env = {**os.environ, **git_settings([str(repository)])}
+    for words in (["diff"], ["diff", "HEAD"], ["diff", "--stat"]):
+        _git(repository, *words, env=env)
+        assert not mark.exists(), words
+    without = {name: value for name, value in env.items() if value != "diff.ignoreSubmodules"}
+    place = next(name for name, value in env.items() if value == "diff.ignoreSubmodules")
+    _git(repository, "diff", env={**without, place: "x.unused"})
+    assert mark.exists(), "the test itself shows nothing"
+
+
+def test_names_of_programs_are_taken_from_the_repository_alone(
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text("[alias]\n\tmine = status\n[pager]\n\tlog = less\n")
+    monkeypatch.setenv("HOME", str(home))
+    _git(repository, "config", "alias.theirs", "!evil")
+    _git(repository, "config", "filter.x.clean", "evil")
+    found = _settings_of(git_settings([str(repository), str(repository), str(tmp_path / "none")]))
+    assert found[-2:] == [("alias.theirs", ""), ("filter.x.clean", "")]
+    assert [name for name, _ in found].count("alias.theirs") == 1
+    assert not {"alias.mine", "pager.log"} & set(dict(found))

@@ -69,3 +69,68 @@ def test_only_the_folder_above_a_work_tree_is_taken_for_shared(tmp_path: Path) -
     (project / "gitdir").write_text(f"{project}/.git\n", encoding="utf-8")
     (project / "commondir").write_text(f"{tmp_path}\n", encoding="utf-8")
     assert list(git_folders(str(project))) == [str(project)]
+
+
+def _linked(folder: Path, text: str, back: str, common: str = "") -> list[str]:
+    """Make a work tree by hand, and return the folders that are read for it."""
+    own = folder / "shared" / "worktrees" / "own"
+    own.mkdir(parents=True)
+    for name in ("HEAD", "objects", "refs"):
+        (folder / "shared" / name).mkdir()
+    (folder / "tree").mkdir()
+    (folder / "tree" / ".git").write_text(text, encoding="utf-8")
+    (own / "gitdir").write_text(back, encoding="utf-8")
+    if common:
+        (own / "commondir").write_text(common, encoding="utf-8")
+    return [str(Path(path).relative_to(folder)) for path in git_folders(str(folder / "tree"))]
+
+
+def test_only_the_first_line_of_gits_files_counts(tmp_path: Path) -> None:
+    found = _linked(
+        tmp_path,
+        "gitdir: ../shared/worktrees/own\nsecond\ngitdir: /etc\n",
+        "../../../tree/.git\nsecond\nthird\n",
+        "  ../..  \n/etc\n/\n",
+    )
+    assert found == ["shared/worktrees/own", "shared"]
+
+
+def test_lines_of_other_forms_name_nothing(tmp_path: Path) -> None:
+    for number, (text, back) in enumerate(
+        [
+            ("../shared/worktrees/own\n", "../../../tree/.git\n"),
+            ("x gitdir: ../shared/worktrees/own\n", "../../../tree/.git\n"),
+            ("gitdir: ../shared/worktrees/own\n", ""),
+            ("gitdir: ../shared/worktrees/own\n", "../../../tree\n"),
+            ("gitdir: ../shared/none\n", "../../../tree/.git\n"),
+            ("\ngitdir: ../shared/worktrees/own\n", "../../../tree/.git\n"),
+        ]
+    ):
+        assert _linked(tmp_path / str(number), text, back, "../..\n") == [], text
+
+
+def test_a_shared_folder_must_be_a_repository(tmp_path: Path) -> None:
+    given = ("gitdir: ../shared/worktrees/own", "../../../tree/.git", "../..")
+    for name in ("HEAD", "objects", "refs"):
+        folder = tmp_path / name
+        _linked(folder, *given)
+        (folder / "shared" / name).rmdir()
+        own = str(folder / "shared" / "worktrees" / "own")
+        assert list(git_folders(str(folder / "tree"))) == [own]
+
+
+def test_a_submodule_is_known_by_its_work_tree(tmp_path: Path) -> None:
+    own, tree = tmp_path / "own", tmp_path / "tree"
+    own.mkdir()
+    tree.mkdir()
+    (tree / ".git").write_text("gitdir: ../own", encoding="utf-8")
+    for text, found in (
+        ("[core]\n\tworktree = ../tree\n", True),
+        ("[core]\n  WorkTree=../tree\n", True),
+        ("worktree = ../tree = x\n", False),
+        ("other = ../tree\n", False),
+        ("worktree\n", False),
+        ("", False),
+    ):
+        (own / "config").write_text(text, encoding="utf-8")
+        assert list(git_folders(str(tree))) == ([str(own)] if found else []), text

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from steno.errors import BadRequest
-from steno.guard.trust import effect_of, forget, is_trusted, trust, trusted_folders
+from steno.guard.trust import (
+    effect_of,
+    forget,
+    is_trusted,
+    own_files,
+    trust,
+    trusted_folders,
+)
+from steno.store.kept import read_private, write_private
 
 _HOSTILE: dict[str, Any] = {
     "hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "evil"}]}]},
@@ -126,3 +134,50 @@ def test_settings_of_odd_shapes_do_no_harm() -> None:
     for value in (None, 1, [], "x"):
         odd = {"permissions": value, "env": value}
         assert effect_of(odd, "project", trusted=True).settings == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "folders"),
+    [
+        ('{"folders": {"/a": {}, "b": {}, "/c/d": 5}}', ("/a", "/c/d")),
+        ('{"folders": []}', ()),
+        ('{"folders": null}', ()),
+        ("[]", ()),
+        ("{", ()),
+        ("", ()),
+        ('{"other": {"/a": {}}}', ()),
+    ],
+)
+def test_a_record_of_trust_is_read_as_far_as_it_makes_sense(
+    text: str, folders: tuple[str, ...]
+) -> None:
+    assert write_private("trust.json", text.encode())
+    assert trusted_folders() == folders
+
+
+def test_the_record_of_trust_has_each_folder_once(tmp_path: Path) -> None:
+    one, two = (os.path.realpath(tmp_path / name) for name in ("one", "two"))
+    for folder in (one, two, one):
+        Path(folder).mkdir(exist_ok=True)
+        trust(folder)
+    assert trusted_folders() == (one, two)
+    kept = json.loads(read_private("trust.json") or b"")
+    assert kept["version"] == 1
+    assert list(kept["folders"]) == [one, two]
+    assert all(each["time"] for each in kept["folders"].values())
+    forget(one)
+    assert trusted_folders() == (two,)
+    forget(one)
+    assert trusted_folders() == (two,)
+
+
+def test_what_a_project_brings_along_is_named(tmp_path: Path) -> None:
+    names = (
+        *("CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", ".mcp.json", ".claude/settings.json"),
+        *(".claude/settings.local.json", ".claude/CLAUDE.md", ".claude/commands"),
+        *(".claude/agents", ".claude/skills", ".claude/rules"),
+    )
+    assert own_files(str(tmp_path)) == []
+    for name in names:
+        (tmp_path / name).mkdir(parents=True)
+    assert own_files(str(tmp_path)) == list(names)

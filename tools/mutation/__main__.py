@@ -12,6 +12,17 @@ narrows them by function), and neither can sample by seed. Here a process that h
 third-party packages loaded forks for each mutant and runs only the tests of the line, in a copy of
 `src` that also processes started by tests import.
 
+What runs only in a process that tests start is not in the record of which tests run a line: the
+confinement helper is an isolated Python, which coverage.py cannot be loaded into. For the modules
+in `IN_CHILD_PROCESSES`, the tests named there are tried after those of the record, in the same
+order and within the same budget. The helper finds the changed copy all the same, because its
+launcher hands it the folder that the launcher itself was imported from; so that isolated Pythons
+that import the installed package (`python -I -m steno.guard.confine`) find it too, the tests run
+with a virtual environment of the copy as `sys.executable`.
+
+Tests that compare with tables of recorded answers (`TABLES`) notice most changes of a package, so
+they are tried first.
+
 Mutants that change nothing one could observe are listed in `equivalent.toml`, each with the
 reason; they are left out of the score.
 """
@@ -25,6 +36,7 @@ import resource
 import shutil
 import signal
 import sys
+import sysconfig
 import tempfile
 import time
 import tomllib
@@ -47,13 +59,33 @@ PACKAGES: Final = {
     "store": ("store", "faults", "cli", "agent/test_sessions.py", "report/test_retention.py"),
     "index": ("index", "property/test_index.py", "faults/test_sync.py", "cli", "report"),
     "safe": ("safe", "report/test_export.py", "report/test_calm.py", "cli/test_export.py"),
-    "guard": ("guard",),
+    "guard": ("guard", "agent/test_command_runner.py", "agent/test_confined.py"),
 }
+IN_CHILD_PROCESSES: Final = {
+    "src/steno/guard/confinement/": (
+        "tests/guard/confinement/",
+        "tests/agent/test_command_runner.py",
+    ),
+    **dict.fromkeys(
+        (
+            "src/steno/guard/confine.py",
+            "src/steno/guard/landlock.py",
+            "src/steno/guard/namespaces.py",
+        ),
+        ("tests/guard/test_sandbox.py", "tests/agent/test_confined.py"),
+    ),
+}
+TABLES: Final = (
+    "tests/guard/test_recorded_answers.py",
+    "tests/guard/confinement/test_seccomp.py",
+    "tests/guard/confinement/test_kernel_numbers.py",
+)
 BUDGET: Final = 40.0
 MOST_TESTS: Final = 1500
 _QUIET: Final = "ignore::pytest.PytestAssertRewriteWarning"
 _MEMORY: Final = 6 * 2**30
 _GENERATED: Final = b"do not edit"
+_ENVIRONMENT: Final = "environment"
 _SURVIVED, _KILLED, _TIMEOUT, _UNCOVERED, _ERROR = (
     "survived",
     "killed",
@@ -191,6 +223,8 @@ def _try_all(
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     sys.dont_write_bytecode = True
     with tempfile.TemporaryDirectory(prefix="steno-mutants-") as folder:
+        # Some tests run as another user, who must be able to import the copy.
+        Path(folder).chmod(0o755)
         free = [_Slot(Path(folder) / str(number)) for number in range(processes)]
         busy: dict[int, _Slot] = {}
         waiting = list(reversed(chosen))
@@ -198,7 +232,7 @@ def _try_all(
         while waiting or busy:
             while waiting and free:
                 mutant = waiting.pop()
-                tests = _order(coverage.of_mutant(mutant), coverage, mutant)
+                tests = _chosen(mutant, coverage)
                 if not tests:
                     done += 1
                     yield _said(Verdict(mutant, _UNCOVERED, 0, 0), done, len(chosen))
@@ -214,15 +248,33 @@ def _try_all(
             time.sleep(0.02)
 
 
-def _order(tests: set[str], coverage: CoverageMap, mutant: Mutant) -> list[str]:
-    """Put tests of the same package first, the fast ones first, as many as the budget allows."""
+def _chosen(mutant: Mutant, coverage: CoverageMap) -> list[str]:
+    """Return the tests that judge a mutant, in the order in which they are tried."""
+    recorded = coverage.of_mutant(mutant)
+    started = {
+        test
+        for module, tests in IN_CHILD_PROCESSES.items()
+        if mutant.path.startswith(module)
+        for test in coverage.seconds
+        if test.startswith(tests)
+    }
     near = near_folder(mutant)
-    ordered = sorted(
-        tests, key=lambda test: (not test.startswith(near), coverage.seconds.get(test, 0), test)
-    )
+    # What a module does when it is imported is best judged by tests that run the rest of it.
+    own = set[str]().union(*coverage.tests.get(mutant.path, {}).values())
+
+    def rank(test: str) -> tuple[bool, bool, bool, bool, float, str]:
+        return (
+            test not in recorded,
+            test not in own,
+            not test.startswith(TABLES),
+            not test.startswith(near),
+            coverage.seconds.get(test, 0),
+            test,
+        )
+
     chosen: list[str] = []
     left = BUDGET
-    for test in ordered[:MOST_TESTS]:
+    for test in sorted(recorded | started, key=rank)[:MOST_TESTS]:
         left -= coverage.seconds.get(test, 0)
         if left < 0 and chosen:
             continue
@@ -247,6 +299,7 @@ class _Slot:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         shutil.copytree(ROOT / "src", folder / "src")
+        _make_environment(folder)
         self._code = 0
         self._limit = self._began = 0.0
         self._mutant: Mutant | None = None
@@ -302,6 +355,18 @@ class _Slot:
         return Verdict(self._mutant, outcome, self._tests, time.monotonic() - self._began)
 
 
+def _make_environment(folder: Path) -> None:
+    """Make a virtual environment that has the copy of the source, and the packages of this one."""
+    real = Path(os.path.realpath(sys.executable))
+    site = folder / _ENVIRONMENT / sysconfig.get_path("purelib").removeprefix(f"{sys.prefix}/")
+    site.mkdir(parents=True)
+    (site / "copy.pth").write_text(f"{folder / 'src'}\n{sysconfig.get_path('purelib')}\n")
+    (folder / _ENVIRONMENT / "bin").mkdir()
+    (folder / _ENVIRONMENT / "bin" / "python").symlink_to(real)
+    settings = f"home = {real.parent}\ninclude-system-site-packages = false\n"
+    (folder / _ENVIRONMENT / "pyvenv.cfg").write_text(settings)
+
+
 def _quietly(act: Callable[[], object]) -> None:
     with suppress(ProcessLookupError):
         act()
@@ -340,6 +405,7 @@ def _run(folder: Path, tests: list[str], processor: int) -> None:
         os.dup2(log, 2)
         os.chdir(ROOT)
         os.environ["PYTHONPATH"] = f"{folder / 'src'}{os.pathsep}{ROOT}"
+        sys.executable = str(folder / _ENVIRONMENT / "bin" / "python")
         watcher = _Watcher()
         command = [
             "-x",

@@ -1,7 +1,7 @@
 """Whether a shell command may run: every simple command in it must be allowed on its own."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -122,24 +122,16 @@ class Commands(msgspec.Struct, frozen=True):
         isolation = self._isolation(reading, where)
         if isolation is None:
             return Decision("ask", self._why_unconfined(reading, where))
-        found = [rule for each in reading.commands if (rule := self._rule(each))]
+        found = [rule for each in reading.commands for rule in self._rules_of(each)]
         if found:
-            rules = {rule.text for rule in found}
-            named = ", ".join(sorted(rules))
-            return Decision(
-                "allow",
-                f"the rules allow it: {named}",
-                min(rules),
-                isolation=isolation,
-                exact=all(rule.command and "*" not in rule.command.text for rule in found),
-            )
-        return Decision(
-            "allow",
-            "it stays inside the working folders"
-            if isolation == "edit"
-            else "it only reads, inside the working folders",
-            isolation=isolation,
-        )
+            rules = sorted({rule.text for rule in found})
+            # Behind a wrapper such as `timeout 5`, it is not the very command that a rule gives.
+            given = all(self._rule(each) for each in reading.commands if each.transparent)
+            exact = given and not any(rule.command and rule.command.is_open for rule in found)
+            reason = f"the rules allow it: {', '.join(rules)}"
+            return Decision("allow", reason, rules[0], isolation=isolation, exact=exact)
+        does = "it stays" if isolation == "edit" else "it only reads,"
+        return Decision("allow", f"{does} inside the working folders", isolation=isolation)
 
     # Isolation
 
@@ -207,10 +199,12 @@ class Commands(msgspec.Struct, frozen=True):
             ),
             "",
         )
-        if not self.confinable:
-            return f"`{shown}` runs unasked only where commands can be confined"
+        if not shown and all(self._unruled(each, where) for each in reading.commands):
+            return "it writes a file unasked only where commands can be confined"
         if not shown:
             return "it writes a file next to a command that a rule allows"
+        if not self.confinable:
+            return f"`{shown}` runs unasked only where commands can be confined"
         return (
             f"no rule allows `{shown}`, and next to a command that a rule allows it is not confined"
         )
@@ -249,6 +243,15 @@ class Commands(msgspec.Struct, frozen=True):
     def _rule(self, command: Command) -> Rule | None:
         """Return the rule that allows a command, and what hides in it where it names that."""
         return self._matched(command)[0]
+
+    def _rules_of(self, command: Command) -> Iterator[Rule]:
+        """Yield the rules that allow a command, or what runs in a transparent one."""
+        rule = self._rule(command)
+        if rule is not None:
+            yield rule
+        elif command.transparent:
+            for inner in command.inner:
+                yield from self._rules_of(inner)
 
     def _matched(self, command: Command) -> tuple[Rule | None, str]:
         """Return the rule that allows a command; without one, why a rule that fits is void."""
@@ -341,9 +344,9 @@ class Commands(msgspec.Struct, frozen=True):
         return perhaps
 
     def _place_denied(self, place: Place, tools: list[str]) -> Decision | None:
-        for rule in filter(None, (self.files.is_denied(place, each) for each in tools)):
-            if not rule.is_bare:
-                return Decision("deny", f"the rule {rule.text} forbids it", rule.text)
+        rule = self.files.is_denied_by_path(place, *tools)
+        if rule is not None:
+            return Decision("deny", f"the rule {rule.text} forbids it", rule.text)
         if any(self.files.is_denied_elsewhere(place, each) for each in tools):
             return Decision("deny", f"{place.path} is the same file as one that a rule denies")
         return None
@@ -353,11 +356,10 @@ class Commands(msgspec.Struct, frozen=True):
         for word in command.words[1:]:
             for piece in path_pieces(word):
                 for place in where.places(piece) or ():
-                    rule = next(filter(None, (self.files.is_denied(place, t) for t in tools)), None)
-                    if rule is not None and not rule.is_bare:
-                        return Decision(
-                            "ask", f"`{word.text}` may name a file that {rule.text} denies"
-                        )
+                    rule = self.files.is_denied_by_path(place, *tools)
+                    if rule is not None:
+                        reason = f"`{word.text}` may name a file that {rule.text} denies"
+                        return Decision("ask", reason)
         return None
 
     def _shows_denied(self, command: Command, where: Folders) -> str:
@@ -381,7 +383,7 @@ class Commands(msgspec.Struct, frozen=True):
         if not os.path.isdir(place.real):
             return False
         return any(
-            below is None or self.files.is_denied(below, "Read") is not None
+            below is None or self.files.is_denied_by_path(below, "Read") is not None
             for below in files_below(place.real)
         )
 

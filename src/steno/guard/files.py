@@ -73,6 +73,14 @@ class Files(msgspec.Struct, frozen=True):
         """Return the rule that forbids a place to a tool, if one does."""
         return self._first(self.rules.about("deny", tool), place)
 
+    def is_denied_by_path(self, place: Place, *tools: str) -> Rule | None:
+        """Return the rule that forbids a place by its path to one of some tools.
+
+        A rule that forbids every call of a tool is not about the paths in a command.
+        """
+        rules = (rule for tool in tools for rule in self.rules.about("deny", tool))
+        return self._first(tuple(rule for rule in rules if rule.paths), place)
+
     def denied_files(self, tool: str) -> frozenset[tuple[int, int]]:
         """Return the files that rules deny to a tool, by device and number.
 

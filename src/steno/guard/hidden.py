@@ -69,9 +69,9 @@ def unfold(command: Command) -> Hidden:
     if name in WRAPPERS:
         return wrapped(command, WRAPPERS[name])
     if (name in _SEALED or plain in _SEALED) and len(words) > 1:
-        return seal(command, len(words) - 1, f"{name} runs what it is given")
+        return seal(len(words) - 1, f"{name} runs what it is given")
     if name in _SEALED and name in _OTHER_SHELLS:
-        return seal(command, 0, "it reads commands from elsewhere")
+        return seal(0, "it reads commands from elsewhere")
     switches = RUNNERS.get(name) or RUNNERS.get(plain)
     return _switched(command, switches) if switches is not None else Hidden()
 
@@ -79,7 +79,7 @@ def unfold(command: Command) -> Hidden:
 def _shell(command: Command) -> Hidden:
     """`bash -c script`; a script file is judged as a word; anything else is read from elsewhere."""
     words = command.words
-    elsewhere = seal(command, len(words) - 1, "it reads commands from elsewhere")
+    elsewhere = seal(len(words) - 1, "it reads commands from elsewhere")
     if [word.text for word in words[1:]] in (["--version"], ["--help"]):
         return Hidden()
     for at, word in enumerate(words[1:], 1):
@@ -132,13 +132,13 @@ def _remote(command: Command) -> Hidden:
     at = after_options(
         words, Wrapper("4 6 A a C f G g K k M N n q s T t V v X x Y y", "p l i b c e m")
     )
-    if at is None or any(word.splits for word in words[: at + 1]):
+    if at is None or any(word.splits for word in words):
         return seal_all(command)
     rest = words[at + 1 :]
-    if any(not word.literal or word.splits for word in rest):
+    if not all(word.literal for word in rest):
         return seal_all(command)
     if not rest:
-        return seal(command, len(words) - 1, "it opens a shell on another machine")
+        return seal(len(words) - 1, "it opens a shell on another machine")
     return Hidden(scripts=(" ".join(word.text for word in rest),), reach=len(words) - 1)
 
 
@@ -242,7 +242,7 @@ def _declare(command: Command) -> Hidden:
         if not re.fullmatch(r"-[a-zA-Z]*|[A-Za-z_]\w*", name, re.ASCII):
             return seal_all(command)
         if not name.startswith("-") and not harmless(name):
-            return seal(command, len(command.words) - 1, f"it sets {name}")
+            return seal(len(command.words) - 1, f"it sets {name}")
         if word.splits and "=" not in word.text:
             return seal_all(command)
         if re.fullmatch(r"-[a-zA-Z]*[nif][a-zA-Z]*", name) and command.program != "read":

@@ -28,6 +28,7 @@ _DELIMITER: Final = re.compile(r"([\"']?)([A-Za-z_]\w*)\1", re.ASCII)
 _WRITES: Final = {"<": False, ">": True, ">>": True, "&>": True, "&>>": True, ">|": True}
 _OPERATOR_AND_TARGET: Final = 2
 _REDIRECTED: Final = re.compile(rb"[0-9]*[<>&]")
+_DESCRIPTOR: Final = re.compile(rb"(?:^|[ \t\n;&|({`])[0-9]+$")
 _COPIES: Final = frozenset({">&", "<&", ">&-", "<&-"})
 
 
@@ -90,6 +91,9 @@ def redirection(node: "Node", source: bytes) -> "tuple[Node | None, bool]":
     if not node.text or not _REDIRECTED.match(node.text):
         raise Trouble("it has a redirection that is not judged here")
     if node.text[:1].isdigit() and source[: node.start_byte][-1:].strip(b" \t\n;&|({"):
+        raise Trouble("it has a redirection that is not judged here")
+    if not node.text[:1].isdigit() and _DESCRIPTOR.search(source[: node.start_byte]):
+        # The parser takes the 0 of `cat 0<a` for a word, and bash for a file descriptor.
         raise Trouble("it has a redirection that is not judged here")
     if len(parts) == 1 and re.fullmatch(rb"[0-9]*[<>]&-", node.text):
         return None, False

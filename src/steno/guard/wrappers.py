@@ -84,14 +84,14 @@ def base_name(program: str) -> str:
     return name.removesuffix(".exe")
 
 
-def seal(command: Command, at: int, why: str) -> Hidden:
+def seal(at: int, why: str) -> Hidden:
     """Say that nobody knows what a command runs, unless a rule names it up to a word."""
-    return Hidden(reach=min(at, len(command.words) - 1), sealed=why)
+    return Hidden(reach=at, sealed=why)
 
 
 def seal_all(command: Command) -> Hidden:
     """Say that only a rule which names every word knows what a command runs."""
-    return seal(command, len(command.words) - 1, _UNKNOWN)
+    return seal(len(command.words) - 1, _UNKNOWN)
 
 
 def run(words: tuple[Word, ...], assignments: tuple[Assignment, ...] = ()) -> Command:

@@ -1,5 +1,6 @@
 """Seatbelt profiles, as text: they are not run here."""
 
+import os
 from pathlib import Path
 from typing import TypeAlias
 
@@ -150,3 +151,49 @@ def test_the_profile_is_an_argument_of_sandbox_exec(tmp_path: Path) -> None:
     argv = confined_argv(["ls", "-l"], policy)
     assert argv[:2] == [PROGRAM, "-p"]
     assert argv[3:] == ["ls", "-l"]
+
+
+def test_the_whole_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    def realpath(path: str) -> str:
+        return f"/real{path}" if path == "/p/a" else path
+
+    monkeypatch.setattr(os.path, "realpath", realpath)
+    assert build_profile(_policy("a")).splitlines() == [
+        "(version 1)",
+        "(deny default)",
+        "(allow process-fork)",
+        "(allow sysctl-read)",
+        "(allow process-info* (target self))",
+        "(allow signal (target same-sandbox))",
+        _filters(
+            "allow file-read-metadata",
+            "literal",
+            "/ /Library /Library/Developer /usr /nix /private/etc /private /private/var/db"
+            " /private/var /opt/a /opt /p /real/p /real /w /s",
+        ),
+        _filters(
+            "allow file-read* process-exec*",
+            "subpath",
+            "/System /Library/Apple /Library/Developer/CommandLineTools /bin /sbin /usr/bin"
+            " /usr/lib /usr/libexec /usr/sbin /usr/share /nix/store /private/etc/localtime"
+            " /private/etc/protocols /private/var/db/dyld /private/var/db/timezone"
+            " /private/var/select /opt/a/bin /p/a /real/p/a /w/a /s/a",
+        ),
+        _filters(
+            "allow file-read* file-write-data",
+            "literal",
+            "/dev/null /dev/zero /dev/random /dev/urandom /dev/fd",
+        ),
+        '(allow file-read* file-write-data (subpath "/dev/fd"))',
+        _filters("allow file-write*", "subpath", "/w/a /s/a"),
+        _filters("deny file-write*", "subpath", "/w/a/.git/hooks"),
+        _filters("deny file-write-unlink", "literal", "/w/a/.git /p/a /p"),
+        _filters("deny file-read* file-write* process-exec*", "subpath", "/p/a/.env"),
+        _filters("allow file-read* file-write*", "subpath", "/s/a"),
+        "(deny network*)",
+        "(deny file-write-setugid)",
+    ]
+
+
+def _filters(action: str, kind: str, paths: str) -> str:
+    return f"({action} " + " ".join(f'({kind} "{path}")' for path in paths.split()) + ")"

@@ -1,0 +1,90 @@
+"""Secrets are taken out of the environment of a process where the system shows it."""
+
+import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from steno.guard import environ
+
+_CHILD = """
+import os
+from steno.guard.environ import forget
+forget(["SECRET", "MISSING", "EMPTY"])
+print(sorted(name for name in os.environ if name in ("SECRET", "KEPT", "SECRETS", "EMPTY")))
+print([part for part in open("/proc/self/environ", "rb").read().split(b"\\0") if b"x-" in part])
+print([p for p in open("/proc/self/environ", "rb").read().split(b"\\0") if p[:7] == b"SECRET="])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows the environment so")
+def test_the_system_shows_no_secret_any_more() -> None:
+    given = {"SECRET": "x-secret", "SECRETS": "x-other", "KEPT": "x-SECRET=1", "EMPTY": ""}
+    said = subprocess.run(
+        [sys.executable, "-c", _CHILD],
+        env={**os.environ, **given},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    assert said[0] == "['KEPT', 'SECRETS']"
+    assert sorted(_parts(said[1])) == ["KEPT=x-SECRET=1", "SECRETS=x-other"]
+    assert said[2] == "[b'SECRET=--------']"
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip(" []").removeprefix("b'").rstrip("'") for part in text.split(", ")]
+
+
+def test_values_are_overwritten_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = b"A=1\0SECRET=abc\0SECRETS=def\0X=SECRET=no\0SECRET=\0SECRET=again\0TWO=2\0END=SECRET"
+    block = ctypes.create_string_buffer(text)
+    start = ctypes.addressof(block)
+    monkeypatch.setattr(environ, "_place", lambda: (start, start + len(text)))
+    monkeypatch.setenv("SECRET", "abc")
+    monkeypatch.setenv("TWO", "")
+    monkeypatch.setenv("OTHER", "x")
+    environ.forget(["SECRET", "MISSING", "TWO"])
+    assert (
+        block.raw
+        == text.replace(b"abc", b"---").replace(b"again", b"-----").replace(b"TWO=2", b"TWO=-")
+        + b"\0"
+    )
+    assert "SECRET" not in os.environ
+    assert os.environ["OTHER"] == "x"
+
+
+def test_nothing_is_looked_up_when_there_is_nothing_to_forget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails() -> tuple[int, int]:
+        raise AssertionError
+
+    monkeypatch.setattr(environ, "_place", fails)
+    monkeypatch.delenv("MISSING", raising=False)
+    environ.forget(["MISSING"])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("7 (a name) x) S " + " ".join(map(str, range(4, 53))) + "\n", (50, 51)),
+        ("7 (a) S 4 5\n", (0, 0)),
+        ("7 (a) S " + " ".join("x" for _ in range(4, 53)), (0, 0)),
+        ("", (0, 0)),
+    ],
+)
+def test_the_place_is_in_fields_50_and_51(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, found: tuple[int, int]
+) -> None:
+    (tmp_path / "stat").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(environ, "_STAT", str(tmp_path / "stat"))
+    assert environ._place() == found
+    monkeypatch.setattr(environ, "_STAT", str(tmp_path / "none"))
+    assert environ._place() == (0, 0)
+    monkeypatch.setenv("SECRET", "x")
+    environ.forget(["SECRET"])
+    assert "SECRET" not in os.environ

@@ -1,0 +1,202 @@
+"""The arguments of the sandbox are exactly what a policy says."""
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from steno.errors import BadRequest
+from steno.guard import confine, sandbox
+from steno.guard.landlock import CannotConfine, _all_but, _folders_above
+from steno.guard.sandbox import Policy, Sandbox, replaceable, wrap
+
+_BWRAP = Sandbox("bwrap", "", "/usr/bin/bwrap")
+_APART = Sandbox("landlock", "", apart=True)
+_LANDLOCK = Sandbox("landlock", "")
+
+
+@pytest.fixture
+def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    base = Path(os.path.realpath(tmp_path))
+    for name in ("proj/.git/hooks", "proj/.claude", "more/.git", "tmp", "run", "hid/in", "kept"):
+        (base / name).mkdir(parents=True)
+    for name in ("secret", "shown", "socket", "proj/.mcp.json", "proj/hidden"):
+        (base / name).write_text("x", encoding="utf-8")
+    services = [str(base / "run"), str(base / "socket"), str(base)]
+    monkeypatch.setattr(sandbox, "_services", lambda: services)
+    return base
+
+
+def _policy(base: Path, *, network: bool = False) -> Policy:
+    return Policy(
+        project=str(base / "proj"),
+        tmp=str(base / "tmp"),
+        writable=(str(base / "more"), str(base / "gone"), str(base / "proj")),
+        kept=(str(base / "kept"), str(base / "gone")),
+        hidden=(str(base / "secret"), str(base / "hid"), str(base / "proj" / "hidden")),
+        shown=(str(base / "shown"), str(base / "none")),
+        network=network,
+    )
+
+
+def _said(argv: list[str] | None, base: Path) -> str:
+    assert argv is not None
+    return " ".join(argv).replace(str(base), "BASE")
+
+
+def test_arguments_of_landlock(base: Path) -> None:
+    said = _said(wrap(["ls", "-l"], _policy(base), _LANDLOCK), base)
+    program = " ".join(sandbox._CONFINE)
+    assert said == (
+        f"{program} --write BASE/proj --write BASE/more --write BASE/tmp"
+        " --hide BASE/secret --hide BASE/hid --hide BASE/proj/hidden --show BASE/shown -- ls -l"
+    )
+    with_network = _said(wrap(["ls"], _policy(base, network=True), _LANDLOCK), base)
+    assert with_network.startswith(f"{program} --network --write BASE/proj")
+    assert sandbox._CONFINE[1:] == ("-I", "-m", "steno.guard.confine")
+
+
+def test_arguments_of_landlock_with_namespaces(base: Path) -> None:
+    said = _said(wrap(["ls"], _policy(base), _APART), base)
+    _, _, rest = said.partition("--show BASE/shown ")
+    made = [name for name in sandbox._MADE_IF_MISSING if (base / "proj" / name).is_dir()]
+    assert sorted(made) == sorted(sandbox._MADE_IF_MISSING)
+    assert rest.startswith("--apart --cover BASE/run --cover BASE/socket --pin BASE/proj/.git")
+    words = rest.split()
+    assert words[words.index("--pin", words.index("--pin") + 1) + 1] == "BASE/more/.git"
+    assert words.count("--pin") == 2
+    assert words[-4:] == ["--keep", "BASE/kept", "--", "ls"]
+    kept = [words[at + 1] for at, word in enumerate(words) if word == "--keep"]
+    assert {"BASE/proj/.claude", "BASE/proj/.mcp.json", "BASE/proj/.git/hooks"} <= set(kept)
+    # Nothing is made in folders beside the project.
+    assert [path.name for path in (base / "more").iterdir()] == [".git"]
+
+
+def test_arguments_of_bubblewrap(base: Path) -> None:
+    said = _said(wrap(["ls"], _policy(base), _BWRAP), base)
+    assert said.startswith(
+        "/usr/bin/bwrap --ro-bind / / --dev /dev --proc /proc"
+        " --perms 0555 --tmpfs BASE/run --ro-bind /dev/null BASE/socket"
+        " --bind BASE/proj BASE/proj --bind BASE/more BASE/more --bind BASE/tmp BASE/tmp"
+        " --bind BASE/proj/.git BASE/proj/.git --ro-bind "
+    )
+    assert said.endswith(
+        " --ro-bind BASE/kept BASE/kept"
+        " --perms 0555 --tmpfs BASE/hid --ro-bind /dev/null BASE/proj/hidden"
+        " --ro-bind /dev/null BASE/secret --ro-bind BASE/shown BASE/shown"
+        " --remount-ro BASE/run --remount-ro BASE/hid"
+        " --unshare-pid --unshare-ipc --unshare-uts --new-session --unshare-net"
+        " --cap-drop ALL --die-with-parent --chdir BASE/proj -- ls"
+    )
+    assert " --bind BASE/more/.git BASE/more/.git" in said
+    assert "--unshare-net" not in _said(wrap(["ls"], _policy(base, network=True), _BWRAP), base)
+
+
+def test_what_a_hidden_folder_holds_of_the_project_is_covered_first(base: Path) -> None:
+    policy = Policy(
+        project=str(base / "hid" / "in"), tmp=str(base / "tmp"), hidden=(str(base / "hid"),)
+    )
+    said = _said(wrap(["ls"], policy, _BWRAP), base)
+    assert said.index("--tmpfs BASE/hid ") < said.index("--bind BASE/hid/in BASE/hid/in")
+    assert said.count("--tmpfs BASE/hid ") == 1
+
+
+def test_nothing_is_wrapped_without_a_way_to_confine(base: Path) -> None:
+    assert wrap(["ls"], _policy(base), Sandbox(None, "")) is None
+    assert [each.keeps for each in (_BWRAP, _APART, _LANDLOCK)] == [True, True, False]
+
+
+@pytest.mark.parametrize("name", ["writable", "kept", "hidden", "shown"])
+def test_paths_of_a_policy_are_absolute(base: Path, name: str) -> None:
+    policy = Policy(project=str(base / "proj"), tmp=str(base / "tmp"))
+    policy = msgspec.structs.replace(policy, **{name: ("relative",)})
+    with pytest.raises(BadRequest, match="relative is no path"):
+        wrap(["ls"], policy, _LANDLOCK)
+
+
+def test_folders_of_a_policy_exist(base: Path) -> None:
+    for project, tmp in (("none", "tmp"), ("proj", "none"), ("secret", "tmp")):
+        with pytest.raises(BadRequest, match="is no folder"):
+            wrap(["ls"], Policy(project=str(base / project), tmp=str(base / tmp)), _LANDLOCK)
+    with pytest.raises(BadRequest, match="is no folder"):
+        wrap(["ls"], Policy(project="proj", tmp=str(base / "tmp")), _LANDLOCK)
+
+
+_RULES = (
+    ".git .claude .git/hooks .vscode .idea .husky .steno .git/config .mcp.json .gitmodules"
+    " .envrc .npmrc .ripgreprc .pre-commit-config.yaml"
+)
+
+
+@pytest.mark.parametrize("name", _RULES.split())
+def test_the_rules_of_a_project_are_kept_and_a_link_in_their_place_is_named(
+    base: Path, name: str
+) -> None:
+    project = base / "own"
+    path = project / name
+    path.parent.mkdir(parents=True)
+    path.write_text("x", encoding="utf-8")
+    policy = Policy(project=str(project), tmp=str(base / "tmp"))
+    assert f" --ro-bind BASE/own/{name} " in _said(wrap(["ls"], policy, _BWRAP), base)
+    assert replaceable(str(project)) == ""
+    path.unlink()
+    path.symlink_to(base)
+    assert replaceable(str(project)) == name
+
+
+# What gives up the rights
+
+
+def test_everything_but_what_is_hidden_is_named(base: Path) -> None:
+    assert list(_folders_above("/a/b/c")) == ["/a/b", "/a", "/"]
+    (base / "link").symlink_to(base / "secret")
+    hidden = (str(base / "hid" / "in"), str(base / "secret"))
+    named = {path for path in _all_but(hidden) if path.startswith(f"{base}/")}
+    others = ("proj", "more", "tmp", "run", "kept", "shown", "socket")
+    assert named == {str(base / name) for name in others}
+    assert str(base) not in set(_all_but(hidden))
+
+
+def test_without_arguments_nothing_is_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert confine.main(["ls"]) == 126
+    assert "usage: confine" in capsys.readouterr().err
+    assert confine.main(["--network", "--"]) == 126
+    assert capsys.readouterr().err == "steno: there is nothing to run\n"
+
+
+def test_options_become_restrictions(monkeypatch: pytest.MonkeyPatch, base: Path) -> None:
+    asked: list[object] = []
+
+    def restrict(writable: list[str], **more: object) -> None:
+        asked.append((writable, more))
+
+    monkeypatch.setattr(confine, "restrict", restrict)
+    options = ["--write", "/a", "--hide", "/b", "--write", "/c", "--show", "/d"]
+    confine._restrict(options)
+    confine._restrict([*options, "--network"])
+    given = {"hidden": ["/b"], "shown": ["/d"]}
+    assert asked == [
+        (["/a", "/c"], {"network": False, **given}),
+        (["/a", "/c"], {"network": True, **given}),
+    ]
+    with pytest.raises(CannotConfine, match="cannot be entered"):
+        confine._go(str(base / "none"))
+
+
+def test_a_program_that_is_not_confined_is_not_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise CannotConfine("no Landlock")
+
+    def restrict(*_: object, **__: object) -> None:
+        """Restrict nothing."""
+
+    monkeypatch.setattr(confine, "restrict", refuse)
+    assert confine.main(["--", "true"]) == 126
+    said = capsys.readouterr().err
+    assert said == "steno: not run, because it cannot be confined: no Landlock\n"
+    monkeypatch.setattr(confine, "restrict", restrict)
+    assert confine.main(["--", "no-such-program-here"]) == 127
+    assert capsys.readouterr().err == "steno: no-such-program-here: no such file or directory\n"
