@@ -20,7 +20,7 @@ from steno.format.source import BytesSource
 from steno.session.resume.clients import client_for
 from steno.store.workbench import Workbench
 
-__all__ = ["Case", "answer"]
+__all__ = ["Case"]
 
 _ENVELOPE: Final = json.dumps(ENVELOPE, separators=(",", ":"))[1:-1]
 _ID: Final = re.compile(r"00000000-0000-4000-8000-0{0,11}([0-9]+|dead)(?![0-9a-f])")
@@ -42,9 +42,12 @@ class Case(NamedTuple):
     def data(self) -> bytes:
         return self.file if isinstance(self.file, bytes) else data_of(self.file)
 
+    def said(self) -> str:
+        """Return all that is said of the file, and what a repair makes of it."""
+        return _answer(self)
 
-def answer(case: Case) -> str:
-    """Return all that is said of a file, and what a repair makes of it."""
+
+def _answer(case: Case) -> str:
     if case.wish:
         return _short("\n".join(_repair(case)))
     evidence = check(BytesSource(case.data), name=case.called, agents=case.agents, cap=case.cap)

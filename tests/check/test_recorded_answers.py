@@ -4,7 +4,6 @@ Where a change of an answer is meant, `python -m tests.check.cases` writes the t
 """
 
 import pytest
-from tests.check.answers import answer
 from tests.check.cases import TABLES, groups, recorded
 
 _RECORDED = {table: recorded(table) for table in TABLES}
@@ -17,7 +16,7 @@ _GROUPS = {table: groups(table) for table in TABLES}
 def test_everything_that_is_said_of_a_file_is_as_it_was_recorded(table: str, group: str) -> None:
     for case in _GROUPS[table][group]:
         name = f"{group}: {case.name}"
-        assert answer(case).splitlines() == _RECORDED[table][name].splitlines(), name
+        assert case.said().splitlines() == _RECORDED[table][name].splitlines(), name
 
 
 @pytest.mark.parametrize("table", TABLES)

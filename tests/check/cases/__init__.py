@@ -6,17 +6,17 @@ writes all answers anew and prints what is different. Read that before you commi
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import unified_diff
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
-from tests.check.answers import Case, answer
 from tests.check.cases import (
     agents,
     bytes_of_lines,
     compactions,
     contents,
+    drifts,
     identity,
     responses,
     structure,
@@ -38,12 +38,28 @@ _MODULES: Final = (
     agents,
     bytes_of_lines,
     wishes,
+    drifts,
 )
+
+
+class Told(Protocol):
+    """Something that is asked about."""
+
+    @property
+    def name(self) -> str:
+        """What it is called within its group."""
+        ...
+
+    def said(self) -> str:
+        """Return all that is said of it."""
+        ...
+
+
 TABLES: Final = {module.__name__.rpartition(".")[2]: module.cases for module in _MODULES}
 """What makes the cases of each table."""
 
 
-def groups(table: str) -> dict[str, list[Case]]:
+def groups(table: str) -> Mapping[str, Sequence[Told]]:
     """Return the cases of a table by group."""
     return TABLES[table]()
 
@@ -52,7 +68,7 @@ def said(table: str) -> Iterator[tuple[str, str]]:
     """Yield each case of a table, named with its group, and what is said of it now."""
     for group, cases in groups(table).items():
         for case in cases:
-            yield f"{group}: {case.name}", answer(case)
+            yield f"{group}: {case.name}", case.said()
 
 
 def recorded(table: str) -> dict[str, str]:
