@@ -5,10 +5,12 @@
 writes all answers anew and prints what is different. Read that before you commit it.
 """
 
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import unified_diff
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, Protocol
 
 from tests.check.cases import (
@@ -17,6 +19,7 @@ from tests.check.cases import (
     compactions,
     contents,
     drifts,
+    folders,
     identity,
     responses,
     structure,
@@ -39,6 +42,7 @@ _MODULES: Final = (
     bytes_of_lines,
     wishes,
     drifts,
+    folders,
 )
 
 
@@ -80,6 +84,13 @@ def recorded(table: str) -> dict[str, str]:
 
 def record() -> None:
     """Write all tables anew, and print what is different."""
+    with TemporaryDirectory() as home:
+        names = ("HOME", "CLAUDE_CONFIG_DIR", "STENO_HOME")
+        os.environ.update(dict.fromkeys(names, home), TZ="UTC")
+        _record()
+
+
+def _record() -> None:
     for table in TABLES:
         path = _path(table)
         before = path.read_text(encoding="utf-8") if path.exists() else ""

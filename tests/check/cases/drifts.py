@@ -289,7 +289,7 @@ def cases() -> dict[str, list[Watched]]:
                 _said(brew=1),
                 {"type": "mode", "mode": "on", "brew": 2},
             ),
-            _one("new with a name that is none", _said(**{"a b": 1})),
+            _one("new with a name that is none", {**_said(), "a b": 1}),
             _one("new inside", _message(brew=[1, "x"]), _message(brew=[{"a": 1}, {"b": None}])),
             _one("new inside a list", _said(things=[{"a": 1, "kind": "x", "brew": 1}, 5])),
             _one("new inside a map", _said(map={"p": {"n": 1, "brew": 1}, "q": 5})),
