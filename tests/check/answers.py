@@ -109,12 +109,15 @@ def _repair(case: Case) -> list[str]:
     if "client" in wish:
         wish["client"] = client_for(wish["client"])
     with Workbench() as bench:
-        job = mend(BytesSource(case.data), case.called, Wish(**wish), bench)
+        steps: list[int] = []
+        source = BytesSource(case.data)
+        job = mend(source, case.called, Wish(**wish), bench, lambda: steps.append(1))
         lines = [f"- {_edit(edit)}" for edit in job.edits]
         lines += [f"- left in the file: line {each.line} {each.uuid}" for each in job.left]
         if job.edits:
             lines += _lines(case.data, b"".join(job.chunks()))
-    return [*lines, _outcome(job)]
+        assert job.lost == list(dict.fromkeys(edit.lost for edit in job.edits if edit.lost))
+    return [*lines, f"{_outcome(job)} in {len(steps)} steps"]
 
 
 def _edit(edit: Edit) -> str:

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 from tests.check.cases import (
     agents,
     bytes_of_lines,
+    chance,
     compactions,
     contents,
     drifts,
@@ -43,6 +44,7 @@ _MODULES: Final = (
     wishes,
     drifts,
     folders,
+    chance,
 )
 
 

@@ -8,15 +8,18 @@ from tests.check.small import (
     UNKNOWN,
     Records,
     call,
+    calls,
     marker,
     note,
     output,
     prompt,
     reply,
     snapshot,
+    thought,
     title,
     uuid,
     when,
+    words,
 )
 
 __all__ = ["cases"]
@@ -275,6 +278,100 @@ def cases() -> dict[str, list[Case]]:
             Case("a marker of nothing", [*_talk(), marker(0)]),
             Case("a marker of an unknown", [*_talk(), {**marker(0), "leafUuid": UNKNOWN}]),
         ],
+        "kinds of one form": [
+            Case(
+                "attachments",
+                [
+                    _told(note(n, "attachment", attachment={"type": kind}))
+                    for n, kind in enumerate(
+                        ("date", "hook_success", "remote_session_change", "date", "zzz"), 1
+                    )
+                ],
+            ),
+            Case(
+                "attachments of no type",
+                [
+                    _told(note(n, "attachment", attachment={"type": kind}))
+                    for n, kind in enumerate((5, "date", None), 1)
+                ],
+            ),
+            Case(
+                "progress",
+                [
+                    _told(note(n, "progress", data={"type": kind}), "2.1.42")
+                    for n, kind in enumerate(("hook_progress", "bash_progress", "zzz"), 1)
+                ],
+            ),
+            Case(
+                "operations",
+                [
+                    {"type": "queue-operation", "operation": kind, "version": "2.1.325"}
+                    for kind in ("enqueue", "remove", "enqueue", "zzz")
+                ],
+            ),
+            Case(
+                "operations of no name",
+                [
+                    {"type": "queue-operation", "operation": kind, "version": "2.1.325"}
+                    for kind in (5, 6, "remove")
+                ],
+            ),
+            Case(
+                "prompts",
+                [
+                    _told(prompt(1, isMeta=False)),
+                    _told(prompt(2, isMeta=True)),
+                    _told(output(3, "a", isMeta=False)),
+                    _told(output(4, "b", isMeta=True)),
+                ],
+            ),
+            Case(
+                "answers",
+                [
+                    _told(prompt(1)),
+                    *[
+                        _told(reply(n, content))
+                        for n, content in enumerate(
+                            (
+                                [words("x")],
+                                [thought()],
+                                calls("a"),
+                                [thought(), words("x")],
+                                "text",
+                            ),
+                            2,
+                        )
+                    ],
+                ],
+            ),
+            Case(
+                "systems",
+                [
+                    _told(note(n, subtype=kind))
+                    for n, kind in enumerate(("informational", "api_error", "turn_duration"), 1)
+                ],
+            ),
+            Case(
+                "of two versions",
+                [
+                    _told(prompt(1), "2.0.76"),
+                    _told(prompt(2), "2.1.325"),
+                    _told(prompt(3), "2.0.76"),
+                ],
+            ),
+            Case(
+                "a field missing twice",
+                [_told(reply(1, on=0)), _told(reply(2, slug="x")), _told(call(3, "a"))],
+            ),
+            Case(
+                "a type odd twice",
+                [
+                    _told(prompt(1, cwd=5)),
+                    _told(prompt(2, cwd=5, slug="x")),
+                    _told(reply(3, cwd=[1])),
+                ],
+            ),
+        ],
         "figures": [
             Case("the same", _used(_tokens(1), _tokens(1))),
             Case("growing", _used(_tokens(1), _tokens(2))),
@@ -309,6 +406,10 @@ def cases() -> dict[str, list[Case]]:
             Case("without figures", [prompt(1, version="2.1.20"), reply(2, version="2.1.20")]),
         ],
     }
+
+
+def _told(record: dict[str, Any], version: str = "2.1.325") -> dict[str, Any]:
+    return {**record, "version": version}
 
 
 def _untyped(record: dict[str, Any], **message: Any) -> dict[str, Any]:

@@ -264,6 +264,32 @@ def cases() -> dict[str, list[Case]]:
                 ],
             ),
             Case(
+                "behind a compaction, its result beside and gone on",
+                [
+                    prompt(1),
+                    call(2, "a"),
+                    boundary(3),
+                    summary(4),
+                    call(5, "a"),
+                    output(6, "a"),
+                    prompt(7, on=5),
+                    reply(8),
+                ],
+            ),
+            Case(
+                "behind a compaction, open",
+                [
+                    prompt(1),
+                    call(2, "a"),
+                    output(3, "a"),
+                    boundary(4),
+                    summary(5),
+                    call(6, "a"),
+                    prompt(7),
+                    reply(8),
+                ],
+            ),
+            Case(
                 "with words around",
                 [prompt(1), reply(2, [words("x"), *calls("a", "a"), words("y")]), output(3, "a")],
             ),
