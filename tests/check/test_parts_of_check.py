@@ -1,13 +1,17 @@
 """Small parts of the checker by their figures: limits, cuts, counts and comparisons."""
 
 import re
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.check.small import Records, call, data_of, output, prompt, reply, title, uuid, when
 
+import steno.check
 from steno.check.alike import are_usual_times, are_uuids
 from steno.check.checkup import FAMILIES, RULES, check
 from steno.check.doctor import LARGE_FILE, LARGE_LINE, sight_of
@@ -94,6 +98,21 @@ def test_every_family_looks_at_a_file_and_every_rule_is_of_one() -> None:
     assert [rule.id for family in FAMILIES for rule in family.RULES] == list(RULES)
     assert all(rule.family for rule in RULES.values())
     assert all(rule.severity in ("error", "warning", "info") for rule in RULES.values())
+
+
+_CHANGING = {"Diagnosis", "Job", "Repaired", "Seen", "_Noted"}
+
+
+def test_what_a_check_says_cannot_be_changed_afterwards() -> None:
+    found = {
+        kind
+        for path in walk_packages(steno.check.__path__, "steno.check.")
+        for kind in vars(import_module(path.name)).values()
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+    }
+    kinds = {kind for kind in found if kind.__module__.startswith("steno.check.")}
+    assert len(kinds) > 25
+    assert {kind.__name__ for kind in kinds if not kind.__struct_config__.frozen} == _CHANGING
 
 
 # Many at once

@@ -89,6 +89,11 @@ def cases() -> dict[str, list[Case]]:
                 [*_old(), titled, *[note(n, on=2) for n in (7, 8)], boundary(3), *anew],
             ),
             Case("behind it", [*_old(), boundary(3), titled, *anew]),
+            Case("two behind it", [*_old(), boundary(3), note(7, on=2), titled, *anew]),
+            Case(
+                "three behind it",
+                [*_old(), boundary(3), *[note(n, on=2) for n in (7, 8)], title("x", 9), *anew],
+            ),
             Case("at the beginning", [titled, *_old(), prompt(7), reply(8), boundary(3), *anew]),
             Case(
                 "of another leaf",

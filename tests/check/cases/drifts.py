@@ -395,6 +395,15 @@ def cases() -> dict[str, list[Watched]]:
                 _result(5, call="u"),
             ),
             _one("new, without an id", _called("Brew", call=None)),
+            _one(
+                "new, answered among odd blocks",
+                _called("Brew"),
+                _message([5, "x", {"type": "tool_result", "tool_use_id": "t", "is_error": True}]),
+            ),
+            _one(
+                "new, answered by an odd id", _called("Brew"), _result("no", ["t"], is_error=True)
+            ),
+            _one("new, the next one words", _called("Brew"), _said(), _result("no", is_error=True)),
             _one("no name", _called(5)),
             _one("a name that is none", _called("a b"), _result({"x": 1})),
             _one("of a server", _called("mcp__x__y", {"q": "x", "brew": 1}), _result([1])),

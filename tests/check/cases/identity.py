@@ -149,6 +149,8 @@ def cases() -> dict[str, list[Case]]:
                 "no type, an answer without a role", [*_talk(), _untyped(call(5, "a"), role=None)]
             ),
             Case("no type, words of nobody", [*_talk(), _untyped(prompt(5), role="x")]),
+            Case("no type, a text for a message", [*_talk(), {"message": "words"}]),
+            Case("no type, null for a message", [*_talk(), {"message": None, "x": 1}]),
             Case("type empty", [*_talk(), prompt(5, type="")]),
             Case("type a number", [*_talk(), prompt(5, type=5)]),
             Case("no id", [prompt(1), reply(2, uuid=None), prompt(3), reply(4)]),

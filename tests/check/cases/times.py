@@ -115,6 +115,27 @@ def cases() -> dict[str, list[Case]]:
                 [*_times(200, 201), title("x") | {"timestamp": when(1)}, reply(7)],
             ),
         ],
+        "the latest": [
+            Case(
+                name,
+                [
+                    prompt(1),
+                    reply(2),
+                    prompt(3, on=1, timestamp=stamp),
+                    reply(4, on=2, timestamp=when(8)),
+                ],
+            )
+            for name, stamp in {
+                "usual": when(9),
+                "as usual, no such month": "2026-99-05T09:00:09.000Z",
+                "as long as usual": "zzzz-99-05T09:00:09.000Z",
+                "shorter": "2026-01-05T09:00:09Z",
+                "a number": 1767603609000,
+                "none": None,
+                "the same": when(8),
+                "earlier": when(7),
+            }.items()
+        ],
         "a lost parent": [
             Case("times as in the file", _bridged(1, 2, 3, 4, 5, 6)),
             Case("4.9 seconds later", _bridged(1, 2, 3, 7.9, 8, 9)),
