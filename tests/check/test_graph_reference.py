@@ -72,7 +72,7 @@ def _way_up(graph: Graph, node: Node) -> list[Node]:
     return way
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(_sessions())
 def test_records_are_sorted_by_what_their_parents_are_like(graph: Graph) -> None:
     members = _members(graph)
@@ -99,7 +99,7 @@ def test_records_are_sorted_by_what_their_parents_are_like(graph: Graph) -> None
     ]
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(_sessions())
 def test_rings_are_those_that_walking_up_comes_round_in(graph: Graph) -> None:
     rings: set[frozenset[int]] = set()
@@ -113,7 +113,7 @@ def test_rings_are_those_that_walking_up_comes_round_in(graph: Graph) -> None:
         assert all(_above(graph, low) is high for low, high in pairwise([*ring, ring[0]]))
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(_sessions())
 def test_one_record_leads_to_another_if_walking_up_comes_by_it(graph: Graph) -> None:
     ancestry = Ancestry(graph.members, graph.by_uuid)
@@ -127,7 +127,7 @@ def test_one_record_leads_to_another_if_walking_up_comes_by_it(graph: Graph) -> 
         assert ancestry.leads(node.uuid, UNKNOWN) is (is_open and end.parent == UNKNOWN)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(_sessions())
 def test_the_top_of_a_record_is_where_walking_up_past_compactions_ends(graph: Graph) -> None:
     for node in graph.members:
