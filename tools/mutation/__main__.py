@@ -45,7 +45,7 @@ PACKAGES: Final = {
     "session/resume": ("session", "property/test_sessions.py", "check/test_cases.py"),
     "check": ("check", "property", "cli/test_check.py", "cli/test_repair.py", "cli/test_doctor.py"),
     "store": ("store", "faults", "cli", "agent/test_sessions.py", "report/test_retention.py"),
-    "index": ("index", "property/test_index.py", "faults/test_sync.py", "cli", "report"),
+    "index": ("index", "property/test_index.py", "cli/test_search.py", "cli/test_sync.py"),
     "safe": ("safe", "report/test_export.py", "report/test_calm.py", "cli/test_export.py"),
     "guard": ("guard",),
 }
