@@ -54,7 +54,7 @@ def open_database(folder: str) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         _bring_up_to_date(connection, path)
-    except Damaged:
+    except Unwritable:
         raise
     except (OSError, sqlite3.OperationalError) as error:
         raise Unwritable(f"cannot write the index in {folder}: {_said(error)}") from error
