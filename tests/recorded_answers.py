@@ -8,6 +8,7 @@ you commit it: a wrong answer is a bug to fix, not to record.
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from difflib import unified_diff
 from pathlib import Path
@@ -35,7 +36,7 @@ def assert_recorded(path: Path, answers: Mapping[str, object]) -> None:
     if os.environ.get("STENO_RECORD_ANSWERS"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, "utf-8")
-        print(difference)
+        sys.stdout.write(f"{difference}\n")
         return
     raise AssertionError(f"{path.name} differs from what is recorded:\n{difference[:4000]}")
 

@@ -1,7 +1,7 @@
 """Each query means exactly what is recorded: its words, its filters, the forms of each word."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from tests.recorded_answers import assert_recorded
@@ -98,7 +98,19 @@ def test_scripts_without_spaces_are_found_inside_of_runs_and_no_others_are() -> 
 
 
 WORDS: Final = (
-    *("plain", "Plain", "a/b", "a b", "a/b/c", "x", "pre*", "*part*", "***end", "get*Name", "a*b*c"),
+    *(
+        "plain",
+        "Plain",
+        "a/b",
+        "a b",
+        "a/b/c",
+        "x",
+        "pre*",
+        "*part*",
+        "***end",
+        "get*Name",
+        "a*b*c",
+    ),
     *("*a*b*", "src/*/x.py", "src/**/x.py", "*/a", "a/*", "a*/b", "a/*b", "a/b*c/d", "a*b/c*d"),
     *("a/*/b/*/c", "*a/b*", "a.*.b", "a * b", "*", "**", "* *", "->", "", "a*.", ".*a"),
     *("UserName", "userName", "username", "HTTPServer", "HTTP", "aB", "AB", "ABc", "a1B", "1B"),
@@ -118,7 +130,7 @@ def _written(form: Form) -> str:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) < 60 else f"{text[0]}×{len(text)}{text[-1]}"
+    return text if len(text) < 60 else f"{text[0]}…{len(text)}…{text[-1]}"
 
 
 def test_every_word_has_the_recorded_forms() -> None:

@@ -49,10 +49,6 @@ def _change(home: Home, *statements: str) -> None:
     connection.close()
 
 
-def _overwrite(home: Home) -> None:
-    Path(home.folder, DATABASE).write_bytes(b"x" * 4096)
-
-
 @pytest.mark.timeout(10)
 def test_errors_that_cause_each_other_are_looked_at_once() -> None:
     one, two = Unwritable("one"), Unwritable("two")
@@ -82,6 +78,10 @@ def test_a_weak_sign_is_no_damage_while_the_index_is_sound(home: Home, says: str
     assert dump(home) == before
 
 
+def _overwrite(home: Home) -> None:
+    Path(home.folder, DATABASE).write_bytes(b"x" * 4096)
+
+
 DAMAGES: dict[str, Callable[[Home], None]] = {
     "a table is missing": lambda home: _change(home, "DROP TABLE links"),
     "an index is missing": lambda home: _change(home, "DROP INDEX usage_by_time"),
@@ -93,7 +93,7 @@ DAMAGES: dict[str, Callable[[Home], None]] = {
         "UPDATE sqlite_master SET sql = replace(sql, 'open      INTEGER NOT NULL', 'open INTEGER')"
         " WHERE name = 'batches'",
     ),
-    "it is not a database": lambda home: _overwrite(home),
+    "it is not a database": _overwrite,
 }
 
 

@@ -192,7 +192,9 @@ def test_every_transcript_has_the_figures_of_its_story() -> None:
             assert msgspec.structs.replace(counted, model="") == msgspec.structs.replace(
                 told, model=""
             ), name
-        figures[name] = " ".join(f"{k}={v}" for k, v in msgspec.structs.asdict(counted).items() if v)
+        figures[name] = " ".join(
+            f"{k}={v}" for k, v in msgspec.structs.asdict(counted).items() if v
+        )
     assert_recorded(ANSWERS / "figures.json", figures)
 
 

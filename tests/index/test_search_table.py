@@ -74,24 +74,81 @@ QUERIES: Final = (
     *("relay relay", "getUserName", "4f9d2c1", "2.1.42", "连接", "-> relay", "relay -->", "te ay"),
     *("tool:Read", "tool:read relay", "tool:ea", "tool:Bash tool:Read", "-tool:Bash lamp"),
     *("-tool:a relay", "tool:nothing", "tool:nothing tool:Bash", "tool:B", "tool:Bash -tool:Bash"),
-    *("project:pier relay", "project:PIER", "project:ledger", "project:. relay", "-project:pier lamp"),
+    *(
+        "project:pier relay",
+        "project:PIER",
+        "project:ledger",
+        "project:. relay",
+        "-project:pier lamp",
+    ),
     *("project:/home/ada/pier relay", "project:nowhere", "-project:nowhere relay"),
-    *("branch:fix relay", "branch:main", "branch:MAIN relay", "branch:surge", "branch:x", "branch:i"),
+    *(
+        "branch:fix relay",
+        "branch:main",
+        "branch:MAIN relay",
+        "branch:surge",
+        "branch:x",
+        "branch:i",
+    ),
     *("model:fern", "model:claude relay", "-model:cedar relay", "model:none", "model:FERN lamp"),
     *(f"in:{kind}" for kind in KINDS),
     *("in:prompts relay", "in:summaries", "in:answers in:thinking relay", "-in:prompt relay"),
     *("in:prompt in:answer lamp", "in:nothing", "-in:answer -in:prompt lamp", "in:Title"),
     *(f"role:{role} relay" for role in ROLES),
-    *("role:human relay", "role:system", "role:model lamp", "role:tools", "role:nobody", "-role:user relay"),
+    *(
+        "role:human relay",
+        "role:system",
+        "role:model lamp",
+        "role:tools",
+        "role:nobody",
+        "-role:user relay",
+    ),
     *("role:tool in:prompt", "has:error", "has:errors blinking", "-has:error relay", "has:luck"),
-    *("file:relay.py", "file:lamp/relay.py", "file:/home/ada/tidegauge/src/lamp/relay.py", "file:ay.py"),
-    *("file:*.py", "file:*/login.py", "file:log?n.py", "file:src/", "file:/home/ada/", "file:ada/l"),
+    *(
+        "file:relay.py",
+        "file:lamp/relay.py",
+        "file:/home/ada/tidegauge/src/lamp/relay.py",
+        "file:ay.py",
+    ),
+    *(
+        "file:*.py",
+        "file:*/login.py",
+        "file:log?n.py",
+        "file:src/",
+        "file:/home/ada/",
+        "file:ada/l",
+    ),
     *("file:./relay.py", "file:RELAY.PY", "file:lamp\\relay.py", "-file:relay.py lighthouse"),
-    *("file:none.py", "file:relay.py blink", "file:relay.py lantern", "file:relay.py file:login.py"),
-    *("file:relay.py -file:login.py", "-file:none lamp", "file:*.py session:harbour", "file:/relay.py"),
-    *("session:last", "session:last relay", "session:Harbour", "session:lantern", "-session:last relay"),
-    *("session:nothing", "session:HARBOUR relay", "session:last session:harbour lamp", "-session:x lamp"),
-    *("since:2026-11-01 relay", "until:2026-11-01 relay", "since:2026-10-01 until:2026-10-31 relay"),
+    *(
+        "file:none.py",
+        "file:relay.py blink",
+        "file:relay.py lantern",
+        "file:relay.py file:login.py",
+    ),
+    *(
+        "file:relay.py -file:login.py",
+        "-file:none lamp",
+        "file:*.py session:harbour",
+        "file:/relay.py",
+    ),
+    *(
+        "session:last",
+        "session:last relay",
+        "session:Harbour",
+        "session:lantern",
+        "-session:last relay",
+    ),
+    *(
+        "session:nothing",
+        "session:HARBOUR relay",
+        "session:last session:harbour lamp",
+        "-session:x lamp",
+    ),
+    *(
+        "since:2026-11-01 relay",
+        "until:2026-11-01 relay",
+        "since:2026-10-01 until:2026-10-31 relay",
+    ),
     *("since:1d", "since:yesterday relay", "since:2026-11-01 since:2026-10-01 relay", "-since:1d"),
     *("until:2026-10-01 until:2026-11-14 relay", "-until:1d", "since:never", "until:1d -relay the"),
     *("until:2026-10-01", "since:2026-11-02 lamp", "since:99999w relay"),
@@ -229,7 +286,7 @@ def test_too_many_words_are_refused_and_as_many_as_allowed_are_not(four: Searche
         four.finder.find(parse("x " + " ".join(f"-w{n}" for n in range(64))))
 
 
-def test_a_pattern_finds_what_is_recorded(four: Searched) -> None:
+def test_a_pattern_finds_what_is_recorded() -> None:
     """Small letters mean capitals too; `^` and `$` are ends of lines; matches of nothing count."""
     texts = ("Relay relay\nthe RELAY", "a1 b2\n", "", "aaa")
     answers: dict[str, object] = {}
@@ -259,15 +316,14 @@ def test_a_pattern_looks_only_at_the_beginning_of_a_text_without_end() -> None:
 def test_a_pattern_chooses_among_messages(four: Searched) -> None:
     every = four.finder.find(parse(""), alone=False).messages
     steps: list[int] = []
-    scope = scope_of(four.index.connection, parse("in:prompt").filters, lambda word: when(word, NOW))
+    scope = scope_of(
+        four.index.connection, parse("in:prompt").filters, lambda word: when(word, NOW)
+    )
     place = _place(four)
     with Reader(four.index.connection) as reader, Pattern("relay") as pattern:
         fitting = pattern.among(reader, every, scope, steps.append)
     assert sorted(map(place, fitting)) == ["ledgerfold:0", "north:0", "pier:0"]
-    lengths = {
-        number: length
-        for number, length in four.index.connection.execute("SELECT id, length FROM messages")
-    }
+    lengths = dict(four.index.connection.execute("SELECT id, length FROM messages"))
     assert steps == [lengths[each] for each in sorted(every)]
 
 

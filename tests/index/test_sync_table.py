@@ -97,7 +97,12 @@ class Steps:
                 found.append(crc32(value))
             elif table == "facts" and name == "value":
                 found.append(value if row[0] == "rules" else bool(value))
-            elif isinstance(value, int) and value >= 1 << 40 and value < 99 << 40 and self._is_id(name):
+            elif (
+                isinstance(value, int)
+                and value >= 1 << 40
+                and value < 99 << 40
+                and self._is_id(name)
+            ):
                 found.append(f"{value >> 40}@{value & ((1 << 40) - 1)}")
             else:
                 found.append(self._plain(path_from(value)) if name in ("root", "path") else value)
@@ -146,15 +151,23 @@ def test_a_file_that_grows_shrinks_moves_and_goes(steps: Steps) -> None:
 def test_copies_sub_agents_titles_and_days(steps: Steps) -> None:
     """Of copies of a response one counts; owners, titles and sums follow what is there."""
     one, two, three = steps.path(1), steps.path(2), steps.path(3)
-    plain = Script().user("One").bot("a", id="m1").user("Two").bot("b", id="m2")
-    agent = Script().user("Look", isSidechain=True, agentId="a1").bot(
-        "c", id="m3", isSidechain=True, agentId="a1"
+    plain = Script().user("One").bot("a", name="m1").user("Two").bot("b", name="m2")
+    agent = (
+        Script()
+        .user("Look", isSidechain=True, agentId="a1")
+        .bot("c", name="m3", isSidechain=True, agentId="a1")
     )
-    fork = Script().user("One", forkedFrom={"sessionId": "s"}).bot(
-        "a", id="m1", forkedFrom={"sessionId": "s"}
+    fork = (
+        Script()
+        .user("One", forkedFrom={"sessionId": "s"})
+        .bot("a", name="m1", forkedFrom={"sessionId": "s"})
     )
-    fork.user("Three").bot("d", id="m4", timestamp="2026-11-16T00:30:00.000Z")
-    higher = Script().user("One").bot("a", id="m1", usage={"input_tokens": 150_000, "output_tokens": 9})
+    fork.user("Three").bot("d", name="m4", timestamp="2026-11-16T00:30:00.000Z")
+    higher = (
+        Script()
+        .user("One")
+        .bot("a", name="m1", usage={"input_tokens": 150_000, "output_tokens": 9})
+    )
     lent = Script().raw({"type": "summary", "summary": "Lent title", "leafUuid": "u4"})
     steps.step("a session", lambda: steps.write(one, plain.bytes()))
     steps.step("a fork", lambda: steps.write(two, fork.bytes()))
@@ -179,18 +192,18 @@ def test_copies_sub_agents_titles_and_days(steps: Steps) -> None:
 def test_figures_in_every_band_and_without_a_day(steps: Steps) -> None:
     made = Script().user("One")
     for number, tokens in enumerate((100_000, 100_001, 200_000, 200_001)):
-        made.bot("x", id=f"b{number}", usage={"input_tokens": tokens, "output_tokens": 1})
-    made.bot("y", id="u", timestamp=..., usage={"output_tokens": 2, "speed": "fast"})
-    made.bot("z", id="e", stop=None, version="2.1.20")
+        made.bot("x", name=f"b{number}", usage={"input_tokens": tokens, "output_tokens": 1})
+    made.bot("y", name="u", timestamp=..., usage={"output_tokens": 2, "speed": "fast"})
+    made.bot("z", name="e", stop=None, version="2.1.20")
     steps.step("one day", lambda: steps.write(steps.path(1), made.bytes()))
     many = Script().user("Days")
     for day in range(1, 29):
-        many.bot("x", id=f"d{day}", timestamp=f"2026-10-{day:02}T12:00:00.000Z")
+        many.bot("x", name=f"d{day}", timestamp=f"2026-10-{day:02}T12:00:00.000Z")
     for day in range(1, 9):
-        many.bot("x", id=f"e{day}", timestamp=f"2026-09-{day:02}T12:00:00.000Z")
+        many.bot("x", name=f"e{day}", timestamp=f"2026-09-{day:02}T12:00:00.000Z")
     steps.step("many days", lambda: steps.write(steps.path(2), many.bytes()))
     steps.step("one of them more", lambda: steps.write(
-        steps.path(3), Script().bot("x", id="d1", timestamp="2026-10-01T13:00:00.000Z").bytes()))  # fmt: skip
+        steps.path(3), Script().bot("x", name="d1", timestamp="2026-10-01T13:00:00.000Z").bytes()))  # fmt: skip
     steps.step("many go", lambda: steps.path(2).unlink())
     steps.step("forgotten", lambda: forget_gone(steps.home))
     assert_recorded(ANSWERS / "sync_days.json", steps.answers)
@@ -223,8 +236,14 @@ def test_two_roots_odd_names_and_what_is_only_archived(steps: Steps) -> None:
 
 def test_results_and_patches_that_come_later(steps: Steps) -> None:
     edit = {"file_path": "/a", "old_string": "x", "new_string": "y"}
-    made = Script().user("One").bot(
-        call("Edit", 1, **edit), call("Bash", 2, command="ls"), call("Task", 3, subagent_type="Plan")
+    made = (
+        Script()
+        .user("One")
+        .bot(
+            call("Edit", 1, **edit),
+            call("Bash", 2, command="ls"),
+            call("Task", 3, subagent_type="Plan"),
+        )
     )
     steps.step("calls", lambda: steps.write(steps.path(1), made.bytes()))
     made.user([result(1)], toolUseResult={"structuredPatch": [{"lines": ["+a", "+b", "-c"]}]})

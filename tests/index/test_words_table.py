@@ -140,7 +140,15 @@ def _part(part: msgspec.Struct) -> list[Any]:
 def test_words_that_the_index_was_not_given_are_noticed() -> None:
     """An audit counts what was said, and says where the index holds another length."""
     answers: dict[str, object] = {}
-    for name in ("note", "text answer", "answer: call", "copy", "own words", "all blocks", "no type"):
+    for name in (
+        "note",
+        "text answer",
+        "answer: call",
+        "copy",
+        "own words",
+        "all blocks",
+        "no type",
+    ):
         line, raw = _line(json.dumps(_RECORDS[name]).encode())
         for said in ("", "out put", "some other words that are longer " * 9, "a note", "Aye\n"):
             leaves = leaves_of(line, raw, said)
@@ -159,7 +167,7 @@ def test_words_that_the_index_was_not_given_are_noticed() -> None:
         ("x\n" * 3_000, False),
     ],
 )
-def test_data_is_long_and_has_no_space_at_its_beginning(text: str, data: bool) -> None:
+def test_data_is_long_and_has_no_space_at_its_beginning(text: str, *, data: bool) -> None:
     assert is_binary(text) is data
 
 

@@ -67,12 +67,17 @@ class Script:
         return self.add("user", message={"role": "user", "content": content}, **fields)
 
     def bot(
-        self, *blocks: Any, id: Any = "", model: Any = "claude-a", usage: Any = None, **fields: Any
+        self,
+        *blocks: Any,
+        name: Any = "",
+        model: Any = "claude-a",
+        usage: Any = None,
+        **fields: Any,
     ) -> Self:
         """Add a line of a response."""
         content: Any = [said(each) if isinstance(each, str) else each for each in blocks]
         message = {
-            "id": id or f"m{self.number + 1}",
+            "id": name or f"m{self.number + 1}",
             "role": "assistant",
             "model": model,
             "content": content,
@@ -96,7 +101,9 @@ def _command(name: str) -> str:
 
 
 def _many_calls(number: int) -> Script:
-    return Script().user("Go.").bot(*(call("Read", each, path=f"/{each}") for each in range(number)))
+    return (
+        Script().user("Go.").bot(*(call("Read", each, path=f"/{each}") for each in range(number)))
+    )
 
 
 def _far(number: int) -> Script:
@@ -115,7 +122,9 @@ def _compacted(parent: Any = None, logical: Any = "u2") -> Script:
 
 _EDIT: Final = {"file_path": "/a.py", "old_string": "x\ny", "new_string": "x\nz\nw"}
 _PATCH: Final = {"structuredPatch": [{"lines": [" a", "-b", "+c", "+d", "+e"]}]}
-_WRITES: Final = {"cache_creation": {"ephemeral_5m_input_tokens": 7, "ephemeral_1h_input_tokens": 8}}
+_WRITES: Final = {
+    "cache_creation": {"ephemeral_5m_input_tokens": 7, "ephemeral_1h_input_tokens": 8}
+}
 _FULL: Final = {
     **_USAGE,
     "cache_creation_input_tokens": 99,
@@ -149,7 +158,7 @@ TRANSCRIPTS: Final[dict[str, Callable[[], Script]]] = {
     ),
     "notification": lambda: Script().user("One").bot("Two").user("<task-notification>x").bot("Three"),
     "notification first": lambda: Script().user("<task-notification>x").user("One").bot("Two"),
-    "teammate": lambda: Script().user('<teammate-message id="a">hi').bot("Two"),
+    "teammate": lambda: Script().user('<teammate-message name="a">hi').bot("Two"),
     "hook": lambda: Script().user("<session-start-hook>x").user("One").bot("Two"),
     "long prompt": lambda: Script().user("word " * 300).bot("Two"),
     "prompt with spaces": lambda: Script().user("  One\t two \n\n three ").bot("Two"),
@@ -159,8 +168,8 @@ TRANSCRIPTS: Final[dict[str, Callable[[], Script]]] = {
     "empty answer": lambda: Script().user("One").bot().bot("  ").bot("Two"),
     "answer as text": lambda: Script().user("One").add("assistant", message={"content": "Two"}),
     "blank text answer": lambda: Script().user("One").add("assistant", message={"content": " "}),
-    "thinking": lambda: Script().user("One").bot({"type": "thinking", "thinking": "Hm"}, id="m")
-        .bot("Two", id="m"),
+    "thinking": lambda: Script().user("One").bot({"type": "thinking", "thinking": "Hm"}, name="m")
+        .bot("Two", name="m"),
     "redacted thinking": lambda: Script().user("One").bot({"type": "redacted_thinking", "data": "x"}),
     "server tool": lambda: Script().user("One").bot(
         {"type": "server_tool_use", "id": "s1", "name": "web", "input": {"query": "tide"}}, "Two"),
@@ -203,10 +212,10 @@ TRANSCRIPTS: Final[dict[str, Callable[[], Script]]] = {
         .user([result(is_error=True, content=_REFUSAL)]).bot("Two"),
     "two calls": lambda: Script().user("One").bot(call("Bash", 1), call("Read", 2, path="/a"))
         .user([result(1), result(2, is_error=True)]).bot("Two"),
-    "calls in two lines": lambda: Script().user("One").bot(call("Bash", 1), id="m")
-        .bot(call("Read", 2), id="m").user([result(1)]).user([result(2)]).bot("Two"),
-    "result in the middle": lambda: Script().user("One").bot(call("Bash", 1), id="m")
-        .user([result(1)]).bot(call("Read", 2), id="m").user([result(2)]).bot("Two"),
+    "calls in two lines": lambda: Script().user("One").bot(call("Bash", 1), name="m")
+        .bot(call("Read", 2), name="m").user([result(1)]).user([result(2)]).bot("Two"),
+    "result in the middle": lambda: Script().user("One").bot(call("Bash", 1), name="m")
+        .user([result(1)]).bot(call("Read", 2), name="m").user([result(2)]).bot("Two"),
     "result of nothing": lambda: Script().user("One").bot("Two").user([result(9)]).bot("Three"),
     "failed result of nothing": lambda: Script().user("One").bot("Two")
         .user([result(9, is_error=True)]),
@@ -289,7 +298,7 @@ TRANSCRIPTS: Final[dict[str, Callable[[], Script]]] = {
     "attachment": lambda: Script().user("One").add("attachment", attachment={"type": "x", "t": "y z"})
         .bot("Two"),
     "unknown type": lambda: Script().user("One").add("surprise", text="hello there").bot("Two"),
-    "answer to the response's first line": lambda: Script().user("One").bot("a", id="m").bot("b", id="m")
+    "answer to the response's first line": lambda: Script().user("One").bot("a", name="m").bot("b", name="m")
         .user("Three", parentUuid="u2").bot("Four"),
     # Compactions
     "compaction": _compacted,
@@ -318,12 +327,12 @@ TRANSCRIPTS: Final[dict[str, Callable[[], Script]]] = {
         "cache_creation_input_tokens": None, "server_tool_use": {"web_search_requests": None}}),
     "absurd figures": lambda: Script().user("One").bot("Two", usage=_BIG),
     "no usage": lambda: Script().user("One").bot("Two", usage=...).add("user", message=None),
-    "growing figures": lambda: Script().user("One").bot("a", id="m").bot("b", id="m", usage={
-        "input_tokens": 3, "output_tokens": 9}).bot("c", id="m", usage={"output_tokens": 8}),
+    "growing figures": lambda: Script().user("One").bot("a", name="m").bot("b", name="m", usage={
+        "input_tokens": 3, "output_tokens": 9}).bot("c", name="m", usage={"output_tokens": 8}),
     "estimated": lambda: Script().user("One").bot("Two", stop=None, version="2.1.20"),
     "not estimated": lambda: Script().user("One").bot("Two", stop=None, version="2.1.200"),
-    "request id": lambda: Script().user("One").bot("a", id=..., requestId="r1").bot("b", id=...),
-    "no id at all": lambda: Script().user("One").bot("a", id=..., uuid=...),
+    "request id": lambda: Script().user("One").bot("a", name=..., requestId="r1").bot("b", name=...),
+    "no id at all": lambda: Script().user("One").bot("a", name=..., uuid=...),
     "forked": lambda: Script().user("One", forkedFrom={"sessionId": "old"}).bot(
         "Two", forkedFrom={"sessionId": "old"}).bot("Three", forkedFrom={}),
     # Other records
