@@ -115,9 +115,7 @@ class Steps:
 
     def _without(self, value: Any) -> Any:
         if isinstance(value, dict):
-            value = {
-                k: v for k, v in value.items() if k not in ("packed", "inode", "time")
-            }
+            value = {k: v for k, v in value.items() if k not in ("packed", "inode", "time")}
             return {self._without(k): self._without(v) for k, v in value.items()}
         if isinstance(value, list):
             return [self._without(each) for each in value]
