@@ -255,6 +255,8 @@ def test_what_is_set_aside_keeps_three_and_is_told(tmp_path: Path) -> None:
     for number in range(5):
         path.write_text(str(number))
         made.append(set_aside(str(path), "the state"))
+        # The newest is never one of those that are removed.
+        assert Path(made[-1]).read_text() == str(number)
     assert told[-5:] == [
         f"the state was damaged and is rebuilt; the old one is {each}" for each in made
     ]
