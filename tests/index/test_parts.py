@@ -245,6 +245,32 @@ def test_files_are_read_stretch_by_stretch_whoever_reads(
         assert all(more for _, _, more in stretches[:-1])
 
 
+def test_jobs_are_bundled_by_size_and_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one process is given: several small files, or one big one; and what comes back."""
+    monkeypatch.setattr(workers, "_JOB", 100)
+    monkeypatch.setattr(workers, "_JOB_FILES", 3)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(TRANSCRIPTS["call"]().bytes())
+    tasks = [_task(path, file=number + 1) for number in range(9)]
+    for task, size in zip(tasks, (10, 10, 10, 10, 90, 10, 100, 500, 1), strict=True):
+        task.size = size
+    work: Any = vars(workers)["_Work"](tasks)
+    bundles: list[list[int]] = []
+    while bundle := vars(type(work))["_bundle"](work):
+        bundles.append([job.task for job in bundle])
+    assert bundles == [[0, 1, 2], [3, 4], [5, 6], [7], [8]]
+    job = workers.Job(0, 1, str(path), 0, b"")
+    lost = workers.Job(1, 2, str(tmp_path / "none"), 0, b"")
+    packed = vars(workers)["_work"]([job, lost])
+    made, missing = msgspec.msgpack.decode(packed, type=list[workers.Reaped])
+    assert made.harvest is not None
+    assert (made.task, made.harvest.done, made.problem) == (0, path.stat().st_size, "")
+    assert (missing.task, missing.harvest) == (1, None)
+    assert missing.problem == f"cannot read {tmp_path / 'none'}: no such file or directory"
+
+
 def test_other_processes_read_only_what_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     little = 48 << 20

@@ -206,3 +206,16 @@ def test_a_line_that_is_not_finished_is_left_for_later() -> None:
     whole = harvest(BytesSource(data[:-1]), _FILE)
     assert (whole.done, whole.more) == (len(data) - 1, False)
     assert len(decode_lines(data)) == data.count(b"\n")
+
+
+def test_a_stretch_ends_with_the_piece_that_reaches_its_limit() -> None:
+    """Reading stops as soon as the limit is reached, and goes on from there."""
+    data = TRANSCRIPTS["call"]().bytes() * 400
+    first = harvest(BytesSource(data), _FILE, limit=1)
+    assert (first.more, 0 < first.done < len(data)) == (True, True)
+    for limit, done in ((first.done - 1, first.done), (first.done, first.done)):
+        assert harvest(BytesSource(data), _FILE, limit=limit).done == done
+    assert harvest(BytesSource(data), _FILE, limit=first.done + 1).done > first.done
+    second = harvest(BytesSource(data), _FILE, first.done, first.state, limit=1)
+    assert (second.start, second.done > first.done) == (first.done, True)
+    assert harvest(BytesSource(data), _FILE).done == len(data)

@@ -132,6 +132,7 @@ QUERIES: Final = (
         "file:/relay.py",
     ),
     *(
+        "session:a",
         "session:last",
         "session:last relay",
         "session:Harbour",
@@ -333,6 +334,31 @@ def test_every_filter_is_explained(four: Searched) -> None:
             four.found(f'{name}:" " x')
         assert str(refused.value) == f"{name}: says nothing"
         assert refused.value.hint == FILTERS[name]
+
+
+def test_the_engine_is_asked_within_the_scope(four: Searched) -> None:
+    """The conditions of each scope, as the engine has them: sets of numbers, and the time."""
+    answers = {
+        name: [f"{occur!r} {query!r}" for occur, query in scope.clauses(four.finder.schema)]
+        for name, scope in {
+            "nothing": Scope(),
+            "tags": Scope(tags=[frozenset({3, 2}), frozenset({5})], no_tags=frozenset({7})),
+            "files": Scope(files=frozenset({2, 1}), no_files=frozenset({3})),
+            "no files": Scope(files=frozenset()),
+            "since": Scope(since=5),
+            "since the beginning": Scope(since=0),
+            "since before": Scope(since=-5),
+            "since one": Scope(since=1),
+            "until": Scope(until=9),
+            "both": Scope(since=4, until=9),
+        }.items()
+    }
+    assert_recorded(ANSWERS / "search_clauses.json", answers)
+    assert [Scope(messages=frozenset({1}), no_messages=frozenset({2})).takes(n) for n in (1, 2, 3)] == [
+        True, False, False,
+    ]  # fmt: skip
+    assert (Scope().picks, Scope(messages=frozenset()).picks) == (False, True)
+    assert Scope(no_messages=frozenset({1})).picks
 
 
 def test_parts_fit_a_scope_by_kind_tool_and_failure() -> None:

@@ -341,6 +341,7 @@ TRANSCRIPTS: Final[dict[str, Callable[[], Script]]] = {
         .raw({"type": "custom-title", "customTitle": ""}).raw({"type": "ai-title"}),
     "summary record": lambda: Script().raw({"type": "summary", "summary": "S" * 300, "leafUuid": "z"})
         .raw({"type": "summary", "summary": ""}).raw({"type": "summary", "summary": "T"}),
+    "ai title": lambda: Script().user("One").bot("x").raw({"type": "ai-title", "aiTitle": "Its"}),
     "tags": lambda: Script().raw({"type": "tag", "tag": "ship it"})
         .raw({"type": "agent-name", "agentName": "Ada"}).user("One").bot("Two"),
     "pull request": lambda: Script().user("One").bot("Two").raw(
@@ -355,6 +356,10 @@ TRANSCRIPTS: Final[dict[str, Callable[[], Script]]] = {
     # Lines that are not of the usual form
     "blank lines": lambda: Script().line(b"").user("One").line(b"").line(b"").bot("Two").line(b""),
     "spaces around": lambda: Script().user("One").line(b'  {"type":"mode"} ').bot("Two"),
+    "space before": lambda: Script().user("One").line(b' {"type":"mode"}').bot("Two"),
+    "space behind": lambda: Script().user("One").bot("Two").line(b'{"type":"mode"} '),
+    "newline inside": lambda: Script().user("One").line(b'{"type":\n"mode"}').bot("Two"),
+    "zeros before": lambda: Script().user("One").line(b"\0\0" + b'{"type":"mode"}').bot("Two"),
     "not an object": lambda: Script().user("One").line(b'["a"]').bot("Two"),
     "torn line": lambda: Script().user("One").line(b'{"type":"user","mess').bot("Two"),
     "odd field": lambda: Script().user("One", cwd=7).bot("Two"),
