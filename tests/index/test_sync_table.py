@@ -107,7 +107,8 @@ class Steps:
             ):
                 found.append(f"{value >> 40}@{value & ((1 << 40) - 1)}")
             else:
-                found.append(self._plain(path_from(value)) if name in ("root", "path") else value)
+                is_path = name in ("root", "path")
+                found.append(self._plain(path_from(row[names.index(name)])) if is_path else value)
         return tuple(found)
 
     @staticmethod
@@ -220,7 +221,7 @@ def test_two_roots_odd_names_and_what_is_only_archived(steps: Steps) -> None:
     steps.write(elsewhere, _data("edit with a patch"))
     steps.write(steps.more / "projects" / "-q" / "notes.jsonl", _data("titles"))
     steps.step("two roots")
-    archive_all([str(steps.root)])
+    archive_all((str(steps.root),))
     steps.step("archived")
     two.unlink()
     steps.step("one of them gone")

@@ -186,7 +186,11 @@ def test_what_is_set_already_is_not_written_again(monkeypatch: pytest.MonkeyPatc
     os.utime(path, (1, 1))
     set_config("console", "model", 'a "b" \\ é')
     assert path.stat().st_mtime == 1
-    monkeypatch.setattr("steno.store.config_set.write_private", lambda *_: False)
+
+    def refuse(name: str, data: bytes) -> bool:
+        return bool(name and data) and False
+
+    monkeypatch.setattr("steno.store.config_set.write_private", refuse)
     with pytest.raises(Unwritable, match="cannot be written"):
         set_config("console", "model", "other")
 

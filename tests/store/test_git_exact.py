@@ -103,10 +103,13 @@ def test_git_that_is_slow_says_too_much_or_fails_says_nothing(
     monkeypatch.undo()
     assert repository_of(str(tmp_path / "x")) is None
     assert Repository("/no/such/program", found.top).annotated("a.py") == []
-    monkeypatch.setattr(shutil, "which", lambda _: None)
-    assert repository_of(str(path)) is None
-    monkeypatch.setattr(shutil, "which", lambda _: "git")
-    assert repository_of(str(path)) is None
+    for program in (None, "git"):
+
+        def which(_: str, program: str | None = program) -> str | None:
+            return program
+
+        monkeypatch.setattr(shutil, "which", which)
+        assert repository_of(str(path)) is None
 
 
 def test_a_file_looks_as_if_it_lay_in_a_repository(tmp_path: Path) -> None:

@@ -168,6 +168,7 @@ def test_what_is_added_after_a_move_comes_back_with_it(config: Path) -> None:
     (there / "memory" / "MEMORY.md").unlink()
     (there / "fresh.txt").write_bytes(b"mine")
     for path in (*config.rglob("*.jsonl"), there / "fresh.txt"):
+        path.chmod(0o644)
         os.utime(path, (1_790_000_500, 1_790_000_500))
     undone, notes = take_back(receipt)
     answers = {"state": undone.state, "notes": notes, "changes": _changes(before, _state(config))}
