@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from steno.index.search.finder import open_finder, why_ignored
 from steno.index.search.reader import Reader, offset_of
 from steno.index.state import SHIFT, LastState, State, decode_state, encode_state
 from steno.index.sums import zone
-from steno.index.sync import Report, read_again, sync
+from steno.index.sync import read_again, sync
 from steno.index.tally import MOST, rank
 from steno.index.texts import LONGEST_WORD, WordsDamaged, open_texts
 from steno.index.workers import Workers
@@ -347,10 +346,10 @@ def test_bands_and_ranks() -> None:
 def test_the_zone_of_the_machine_is_told_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
     zones: dict[str, str] = {}
     for name in ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata"):
-        monkeypatch.setenv("TZ", name)
-        time.tzset()
-        zones[name] = zone()
-    monkeypatch.undo()
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", name)
+            time.tzset()
+            zones[name] = zone()
     time.tzset()
     assert len(set(zones.values())) == 4
     assert all(len(each.split(" ")[1]) == 8 for each in zones.values())
@@ -409,14 +408,13 @@ def test_what_is_read_is_committed_in_lots(tmp_path: Path, monkeypatch: pytest.M
         ("_BATCH", sizes[-1] + 1, [2, 2, 2, 1]),
         ("_BATCH", 1, [1] * 7),
     ):
-        monkeypatch.setattr(f"steno.index.sync.{name}", value)
-        home = Home(str(tmp_path / f"{name}{value}"), (str(tmp_path / "c"),))
-        made = _lots(monkeypatch, lambda home=home: sync(home))
-        assert made == lots, name
-        monkeypatch.undo()
+        with monkeypatch.context() as patch:
+            patch.setattr(f"steno.index.sync.{name}", value)
+            home = Home(str(tmp_path / f"{name}{value}"), (str(tmp_path / "c"),))
+            assert _lots(patch, home) == lots, name
 
 
-def _lots(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Report]) -> list[int]:
+def _lots(monkeypatch: pytest.MonkeyPatch, home: Home) -> list[int]:
     from steno.index.batch import Batch
 
     lots: list[int] = []
@@ -427,7 +425,7 @@ def _lots(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Report]) -> list[in
         return run(self, plan, *rest)
 
     monkeypatch.setattr(Batch, "run", watched)
-    assert act().read == sum(lots)
+    assert sync(home).read == sum(lots)
     return lots
 
 

@@ -177,14 +177,14 @@ def test_a_statement_that_fails_is_said_with_what_to_do(
 ) -> None:
     """The index stays as it is, and the message names the command that reads everything again."""
     before = dump(home)
-    monkeypatch.setattr("steno.index.sync._UNREAD", "UPDATE files SET absent = 1")
-    monkeypatch.setattr("steno.index.sync.RULES", "other")
-    with pytest.raises(Unwritable) as refused:
-        sync(home)
+    with monkeypatch.context() as patch:
+        patch.setattr("steno.index.sync._UNREAD", "UPDATE files SET absent = 1")
+        patch.setattr("steno.index.sync.RULES", "other")
+        with pytest.raises(Unwritable) as refused:
+            sync(home)
     assert str(refused.value) == (
         f"cannot write the index in {home.folder}: no such column: absent"
     )
     assert refused.value.hint == "`steno sync --rebuild` reads everything again"
-    monkeypatch.undo()
     assert dump(home) == before
     assert _names(home) == ["index.sqlite", "sync.lock", "words"]

@@ -91,16 +91,16 @@ def test_git_that_is_slow_says_too_much_or_fails_says_nothing(
         ["git", "blame", "--porcelain", "HEAD", "--", "a.py"],
         cwd=found.top, capture_output=True, check=True,
     ).stdout)  # fmt: skip
-    monkeypatch.setattr(git, "_MOST", size)
-    assert len(found.annotated("a.py")) == 1
-    assert not found.slow
-    monkeypatch.setattr(git, "_MOST", size - 1)
-    assert (found.annotated("a.py"), found.slow) == ([], True)
-    monkeypatch.setattr(git, "_TIME", 0.0)
-    other = Repository(str(shutil.which("git")), found.top)
-    assert (other.names_before("a.py"), other.work_trees(), other.slow) == ([], [], True)
-    assert repository_of(str(path)) is None
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(git, "_MOST", size)
+        assert len(found.annotated("a.py")) == 1
+        assert not found.slow
+        patch.setattr(git, "_MOST", size - 1)
+        assert (found.annotated("a.py"), found.slow) == ([], True)
+        patch.setattr(git, "_TIME", 0.0)
+        other = Repository(str(shutil.which("git")), found.top)
+        assert (other.names_before("a.py"), other.work_trees(), other.slow) == ([], [], True)
+        assert repository_of(str(path)) is None
     assert repository_of(str(tmp_path / "x")) is None
     assert Repository("/no/such/program", found.top).annotated("a.py") == []
     for program in (None, "git"):

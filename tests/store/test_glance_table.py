@@ -1,7 +1,7 @@
 """What a listing shows of each small transcript is exactly what is recorded."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from steno.format.source import BytesSource
 from steno.session.session import Session
 from steno.session.story.figures import figures_of
 from steno.session.transcript import load
+from steno.store import count
 from steno.store.count import count_agents, count_turns
 from steno.store.discover import found_at
 from steno.store.glance import END, Glance, glance, shown_project
@@ -213,6 +214,43 @@ def test_turns_of_files_written_otherwise(tmp_path: Path) -> None:
     for number in range(400):
         many.user(f"Prompt {number} " + "x" * 9_000).bot("y")
     assert count_turns(found_at(_written(tmp_path, many.bytes()))) == 400
+
+
+def test_rewound_turns_are_left_out_of_the_count(tmp_path: Path) -> None:
+    """A prompt at the parent of an earlier one takes its place, and that of all after it."""
+    made = Script().user("A").bot("a").user("B").bot("b").user("C").bot("c")
+    made.user("D", parentUuid="u2").bot("d").user("E").bot("e").user("F", parentUuid="u4").bot("f")
+    found = found_at(_written(tmp_path, made.bytes()))
+    assert count_turns(found) == 4
+    made.user("G", parentUuid="u2").bot("g")
+    assert count_turns(found_at(_written(tmp_path, made.bytes()))) == 2
+    seam = Script().user("A").bot("a").system("compact_boundary").user("Sum", isCompactSummary=True)
+    assert count_turns(found_at(_written(tmp_path, seam.bytes()))) == 2
+    aside = Script().user("A").bot("a").system("compact_boundary", isSidechain=True)
+    assert count_turns(found_at(_written(tmp_path, aside.bytes()))) == 1
+    cut = Script().bot("tail of a turn").user("B").bot("b")
+    assert count_turns(found_at(_written(tmp_path, cut.bytes()))) == 2
+
+
+def test_lines_are_found_at_their_offsets_wherever_chunks_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The scan sees each line once, with its place, however the file comes in pieces."""
+    data = (b"x" * 70 + b"\n") * 3 + b'{"type":"user"}\n' + b"y" * 50 + b'"type":"user"\n' + b"tail"
+    having = vars(count)["_having"]
+    whole = list(having(BytesSource(data), [b'"type":"user"'], 0))
+    assert whole == [(213, b'{"type":"user"}'), (229, b"y" * 50 + b'"type":"user"')]
+    for size in (1, 7, 16, 60, 100):
+
+        def chunks(self: BytesSource, start: int = 0, size: int = size) -> Iterator[bytes]:
+            for at in range(start, self.size, size):
+                yield self.read(at, min(size, self.size - at))
+
+        monkeypatch.setattr(BytesSource, "chunks", chunks)
+        assert list(having(BytesSource(data), [b'"type":"user"'], 0)) == whole, size
+        assert list(having(BytesSource(data), [b'"type":"user"'], 71)) == whole, size
+        both = list(having(BytesSource(data), [b'"type":"user"', b"tail"], 229))
+        assert both == [*whole[1:], (len(data) - 4, b"tail")]
 
 
 def test_a_file_too_large_for_a_listing_has_no_number(tmp_path: Path) -> None:

@@ -12,10 +12,12 @@ from steno.errors import BadRequest, Busy, Unreadable, Unwritable
 from steno.store.beneath import Folder
 from steno.store.busy import is_fresh, is_growing, look_now, refuse_if_busy, writer_of
 from steno.store.clock import moment, now
+from steno.store.listed import roots_of
 from steno.store.lock import Lock
 from steno.store.placing import place
 from steno.store.presence import Presence, process_start
 from steno.store.read import FileSource, PathSource
+from steno.store.relocate import unpack
 from steno.store.scratch import (
     Identity,
     identify,
@@ -335,3 +337,23 @@ def test_the_clock_is_told_or_the_machines(monkeypatch: pytest.MonkeyPatch) -> N
     assert abs(now() - time.time()) < 60
     assert moment("1970-01-01T00:00:01+00:00") == 1.0
     assert moment("x") is None
+
+
+def test_folders_of_other_machines_are_joined_as_those_write_them() -> None:
+    joined = vars(unpack)["_joined"]
+    assert joined("/c", "/staged/projects/p", "/staged") == "/c/projects/p"
+    assert joined("C:\\c", "/staged/projects/p", "/staged") == "C:\\c\\projects\\p"
+    assert joined("/odd\\name", "/staged/projects/p", "/staged") == "/odd\\name/projects/p"
+
+
+def test_a_folder_named_twice_is_looked_in_once(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "more")
+    (tmp_path / "more").mkdir()
+    config = Path(os.environ["STENO_HOME"]) / "config.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    own = os.environ["CLAUDE_CONFIG_DIR"]
+    named = [f"{tmp_path}/more", f"{tmp_path}/link", own, f"{tmp_path}/more/", f"{tmp_path}/other"]
+    config.write_text(f"[index]\nroots = {json.dumps(named)}\n")
+    assert roots_of() == (own, f"{tmp_path}/more", f"{tmp_path}/other")
+    config.unlink()
+    assert roots_of() == (own,)
