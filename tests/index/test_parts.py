@@ -402,10 +402,12 @@ def test_what_is_read_is_committed_in_lots(tmp_path: Path, monkeypatch: pytest.M
     for number in range(7):
         write(tmp_path / "c", prompts("alpha", seed=f"s{number}"))
     sizes = sorted(path.stat().st_size for path in (tmp_path / "c").rglob("*.jsonl"))
+    assert sizes[0] == sizes[-1]
     for name, value, lots in (
         ("_BATCH_FILES", 3, [3, 3, 1]),
         ("_BATCH_FILES", 7, [7]),
-        ("_BATCH", sizes[-1] + 1, [2, 2, 2, 1]),
+        ("_BATCH", 2 * sizes[0], [2, 2, 2, 1]),
+        ("_BATCH", 2 * sizes[0] + 1, [3, 3, 1]),
         ("_BATCH", 1, [1] * 7),
     ):
         with monkeypatch.context() as patch:

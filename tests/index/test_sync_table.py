@@ -256,5 +256,14 @@ def test_results_and_patches_that_come_later(steps: Steps) -> None:
     steps.step("a failure", lambda: steps.write(steps.path(1), made.bytes()))
     made.user([result(3)], toolUseResult={"agentId": "a9"})
     steps.step("a sub-agent's end", lambda: steps.write(steps.path(1), made.bytes()))
+
+    def usage(output: int) -> dict[str, int]:
+        return {"input_tokens": output + 1, "output_tokens": output}
+
+    long = Script().user("One").bot("a", name="m", usage=usage(5))
+    steps.step("a response", lambda: steps.write(steps.path(3), long.bytes()))
+    for name, output in (("higher", 9), ("lower", 3), ("equal", 9)):
+        long.bot("b", name="m", usage=usage(output), model=f"claude-{name}", gitBranch=name)
+        steps.step(f"{name} figures later", lambda: steps.write(steps.path(3), long.bytes()))
     steps.step("with workers", lambda: steps.write(steps.path(2), made.bytes()), workers=1)
     assert_recorded(ANSWERS / "sync_later.json", steps.answers)

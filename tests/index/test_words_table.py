@@ -91,6 +91,15 @@ _RECORDS: Final[dict[str, dict[str, Any]]] = {
         "type": "user", "message": {"content": [result(1, "one"), result(2, "two")]},
         "toolUseResult": {"unseen": ["one", "two", "three"]},
     },
+    "own words said elsewhere": {
+        "type": "user",
+        "message": {"content": [result(1, "one"), {"type": "text", "text": "two"}]},
+        "toolUseResult": {"unseen": ["one", "two", "three"]},
+    },
+    "own words, no result says them": {
+        "type": "user", "message": {"content": [{"type": "text", "text": "x"}, result(1, [])]},
+        "toolUseResult": {"unseen": ["", "x"]},
+    },
     "own words without a result": {
         "type": "user", "message": {"content": "hello"}, "toolUseResult": {"unseen": "words"},
     },

@@ -15,6 +15,7 @@ from steno.errors import Busy, NotFound, Unwritable
 from steno.format.sidecars import LiveProcess
 from steno.store import disk
 from steno.store.append import Appender, FileState
+from steno.store.archive.catalogue import Catalogue
 from steno.store.busy import is_running
 from steno.store.clock import now
 from steno.store.damaged_state import on_damage, set_aside
@@ -460,3 +461,44 @@ def test_a_link_that_fails_otherwise_is_said(
         swap(scratch.write([b"new\n"]), str(path), identify(str(path)))
     assert str(refused.value) == f"cannot write {path}: broken"
     assert (path.read_bytes(), _names(tmp_path)) == (b"old\n", ["s.jsonl"])
+
+
+def test_every_exchange_sweeps_what_dead_runs_left_and_leaves_nothing_open(tmp_path: Path) -> None:
+    """Also after many exchanges no file stays open, and no temporary file beside the session."""
+    path = _aged(tmp_path / "s.jsonl")
+
+    def left(name: str = "s.jsonl") -> Path:
+        made = tmp_path / f".{name}.{DEAD}-0123456789ab.steno-tmp"
+        made.write_text("left")
+        return made
+
+    def held() -> int:
+        return len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else 0
+
+    before = held()
+    made = left()
+    with Scratch(str(path)) as scratch:
+        scratch.write([b"new\n"]).source()
+        swap(scratch, str(path), identify(str(path)))
+        assert held() == before
+    assert not made.exists()
+    made = left()
+    undo(str(path))
+    assert not made.exists()
+    made = left()
+    with Scratch(str(path)) as scratch:
+        scratch.write([b"newer\n"]).source()
+        exchange(scratch, str(path), identify(str(path)))
+        assert held() == before
+    assert not made.exists()
+    made = left("other")
+    with Scratch(str(tmp_path / "other")) as scratch:
+        scratch.write([b"x"]).source()
+        keep_new(scratch, str(tmp_path / "other"))
+        assert held() == before
+    assert not made.exists()
+    made = left("sessions.jsonl")
+    Catalogue(str(tmp_path)).write()
+    assert not made.exists()
+    assert held() == before
+    assert _names(tmp_path) == ["other", "s.jsonl", "s.jsonl.undone", "sessions.jsonl"]
