@@ -56,8 +56,11 @@ PACKAGES: Final = {
     "format": ("format", "demo", "property/test_sessions.py", "session/test_transcript.py"),
     "session/resume": ("session", "property/test_sessions.py", "check/test_cases.py"),
     "check": ("check", "property", "cli/test_check.py", "cli/test_repair.py", "cli/test_doctor.py"),
-    "store": ("store", "faults", "cli", "agent/test_sessions.py", "report/test_retention.py"),
-    "index": ("index", "property/test_index.py", "faults/test_sync.py", "cli", "report"),
+    "store": (
+        *("store", "agent/test_sessions.py", "report/test_retention.py", "cli/test_archive.py"),
+        *("cli/test_relocate.py", "cli/test_ls.py", "cli/test_tail.py"),
+    ),
+    "index": ("index", "property/test_index.py", "cli/test_search.py", "cli/test_sync.py"),
     "safe": ("safe", "report/test_export.py", "report/test_calm.py", "cli/test_export.py"),
     "guard": ("guard", "agent/test_command_runner.py", "agent/test_confined.py"),
 }

@@ -7,7 +7,7 @@ changed once it was released. The version is kept in `PRAGMA user_version`.
 import os
 import sqlite3
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Final
 
 from steno.errors import Unreadable, Unwritable
@@ -17,6 +17,7 @@ __all__ = [
     "DATABASE",
     "VERSION",
     "Damaged",
+    "has_schema",
     "last_opened",
     "open_database",
     "open_to_read",
@@ -53,7 +54,7 @@ def open_database(folder: str) -> sqlite3.Connection:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         _bring_up_to_date(connection, path)
-    except Damaged:
+    except Unwritable:
         raise
     except (OSError, sqlite3.OperationalError) as error:
         raise Unwritable(f"cannot write the index in {folder}: {_said(error)}") from error
@@ -157,10 +158,26 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: str) -> None:
         version = _version(connection)
         if version > VERSION:
             raise Unwritable(f"{path} was made by a newer steno", hint="update steno")
-        for script in _SCRIPTS[version:]:
-            for statement in _statements(script):
-                connection.execute(statement)
+        _run_scripts(connection, version)
         connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _run_scripts(connection: sqlite3.Connection, version: int) -> None:
+    """Bring the tables from a version to the newest one."""
+    for script in _SCRIPTS[version:]:
+        for statement in _statements(script):
+            connection.execute(statement)
+
+
+def has_schema(connection: sqlite3.Connection) -> bool:
+    """Return whether every table, index and trigger of the newest version is there, unchanged."""
+    with closing(sqlite3.connect(":memory:")) as new:
+        _run_scripts(new, 0)
+        return _schema(new) <= _schema(connection)
+
+
+def _schema(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
+    return set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
 
 
 def _statements(script: str) -> Iterator[str]:

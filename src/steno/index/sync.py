@@ -86,7 +86,8 @@ def sync(
 
 
 def _explained(error: sqlite3.DatabaseError, folder: str) -> Unwritable:
-    return Unwritable(f"cannot write the index in {folder}: {error}")
+    hint = "`steno sync --rebuild` reads everything again"
+    return Unwritable(f"cannot write the index in {folder}: {error}", hint=hint)
 
 
 def _sync_once(index: Home, planned: Planned | None, *, workers: int | None, wait: bool) -> Report:

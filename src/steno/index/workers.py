@@ -133,7 +133,6 @@ class _Work:
         """Take back what was given out and will not be done."""
         for jobs in self._given.values():
             self._jobs.extendleft(reversed(jobs))
-        self._given.clear()
 
     def _bundle(self) -> list[Job]:
         """Take some jobs off the list: several small files, or one big one."""

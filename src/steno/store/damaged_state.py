@@ -37,19 +37,20 @@ def set_aside(path: str, what: str, *, folder: bool = False) -> str:
         target = f"{path}{_MARK}{stamp}-{number}"
     # A name that ends in a separator is that of a folder, or an error.
     os.replace(os.path.join(path, "") if folder else path, target)
-    _prune(path)
+    _prune(path, os.path.basename(target))
     for listener in _listeners:
         listener(f"{what} was damaged and is rebuilt; the old one is {target}")
     return target
 
 
-def _prune(path: str) -> None:
+def _prune(path: str, newest: str) -> None:
+    """Remove the oldest of what was set aside; never the newest, whatever its name sorts as."""
     from shutil import rmtree
 
     folder, name = os.path.split(path)
     with suppress(OSError):
         old = sorted(each for each in os.listdir(folder) if each.startswith(name + _MARK))
-        for each in old[:-_KEPT]:
+        for each in [each for each in old if each != newest][: 1 - _KEPT]:
             gone = os.path.join(folder, each)
             if os.path.isdir(gone) and not os.path.islink(gone):
                 rmtree(gone, ignore_errors=True)

@@ -99,7 +99,7 @@ class Scope(msgspec.Struct):
             found.append((Occur.MustNot, among("file", self.no_files)))
         if self.since is not None or self.until is not None:
             # Whatever has no time bears a zero, and is not known to be in any time.
-            since = max(1, self.since or 1) if self.since is not None else 1
+            since = max(1, self.since) if self.since is not None else 1
             until = self.until if self.until is not None else _LATEST
             time = Query.range_query(
                 schema, "time", FieldType.Integer, since, until, include_upper=False
@@ -212,7 +212,7 @@ class _Maker:
             shown = [row for row in rows if not row[4]]
             ids = {max(shown, key=_written)[1]} if shown else set[str]()
             return {row[0] for row in rows if row[1] in ids}
-        if agents := {row[0] for row in rows if row[2] and row[2].startswith(wanted)}:
+        if agents := {row[0] for row in rows if row[2].startswith(wanted)}:
             return agents
         ids = {row[1] for row in rows if row[1].casefold().startswith(wanted)}
         titles = [(row[1], row[3].casefold()) for row in rows if not row[2]]

@@ -130,7 +130,6 @@ def _pieces(word: Word, cut: Callable[[str], list[Token]]) -> tuple[list[tuple[i
         own: list[tuple[int, Piece]] = [(base + at, (text,)) for text, at, _, _ in tokens]
         if number:
             if touching and touched and not word.quoted:
-                base -= 1
                 at, piece = pieces.pop()
                 own = [(each - 1, parts) for each, parts in own]
                 own[0] = (at, (*piece, *own[0][1]))

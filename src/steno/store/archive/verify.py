@@ -10,10 +10,11 @@ import msgspec
 
 from steno.errors import Unreadable
 from steno.store.archive.catalogue import entry_of
-from steno.store.archive.index import File, Index, read_index
+from steno.store.archive.index import INDEX, File, Index, read_index
 from steno.store.archive.opened import SESSIONS
 from steno.store.archive.source import Frames
 from steno.store.disk import make_folder
+from steno.store.found import listed
 from steno.store.lock import Lock
 from steno.store.read import FileSource
 from steno.store.scratch import unreadable
@@ -58,14 +59,14 @@ def verify_all(archive: "Archive", done: "Done") -> Iterator[Failure]:
         names = []
     except OSError as error:
         raise unreadable(above, error) from error
-    listed = {entry.folder: entry for entry in archive.entries()}
+    known = {entry.folder: entry for entry in archive.entries()}
     for name in names:
         folder = os.path.join(above, name)
         yield from verify(folder, done)
-        if name not in listed:
+        if name not in known:
             yield from _list_again(archive, folder)
-    for name in sorted(listed.keys() - set(names)):
-        path = listed[name].path
+    for name in sorted(known.keys() - set(names)):
+        path = known[name].path
         hint = "`steno archive` keeps it again" if os.path.exists(path) else _LOST
         folder = os.path.join(above, name)
         yield Failure(path, folder, "its folder is gone from the archive", hint)
@@ -95,6 +96,8 @@ def verify(folder: str, done: "Done") -> Iterator[Failure]:
     except Unreadable as error:
         yield Failure("", folder, str(error))
         return
+    if not index.whole and _has_lost_journal(folder):
+        yield Failure("", folder, f"{INDEX} is missing", _AGAIN)
     for said in index.damage:
         yield Failure(index.path, folder, said, _AGAIN if os.path.exists(index.path) else _LOST)
     for file in index.standing():
@@ -107,6 +110,12 @@ def verify(folder: str, done: "Done") -> Iterator[Failure]:
         other = _on_disk(index, file)
         if other:
             yield Failure(file.path, copy, other, _ANEW)
+
+
+def _has_lost_journal(folder: str) -> bool:
+    """Return whether copies have no journal; a run that was killed leaves at least an empty one."""
+    names = {entry.name for entry in listed(folder, [])}
+    return bool(names) and INDEX not in names
 
 
 def flaw_of(copy: str, file: File, done: "Done | None" = None) -> str:

@@ -36,6 +36,9 @@ def note_moved(moves: Iterable[Moved]) -> None:
         return
     path = os.path.join(steno_home(), *_FILE)
     try:
+        if read_all(path)[-1:] not in (b"", b"\n"):
+            # A line that was cut off must not take these with it.
+            lines = b"\n" + lines
         descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             append(descriptor, lines)

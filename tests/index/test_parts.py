@@ -1,0 +1,449 @@
+"""The smaller parts of the index: its folder, its files, its readers and its interrupts."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.index.searching import Searched, harbour, prompts, write
+from tests.index.transcripts import TRANSCRIPTS, Script
+
+from steno.errors import Unreadable, Unwritable
+from steno.format.paths import Place
+from steno.index import workers
+from steno.index.bands import BANDS, band_at
+from steno.index.database import (
+    Damaged,
+    open_database,
+    open_to_read,
+)
+from steno.index.home import Home
+from steno.index.interrupts import Interrupts
+from steno.index.owners import find_owners, names_of
+from steno.index.scan import Plan, Task, is_below, make_mark, path_from, path_to
+from steno.index.search.finder import open_finder, why_ignored
+from steno.index.search.reader import Reader, offset_of
+from steno.index.state import SHIFT, LastState, State, decode_state, encode_state
+from steno.index.sums import zone
+from steno.index.sync import read_again, sync
+from steno.index.tally import MOST, rank
+from steno.index.texts import LONGEST_WORD, WordsDamaged, open_texts
+from steno.index.workers import Workers
+
+# Words
+
+
+def test_words_are_cut_made_small_and_dropped_when_endless(tmp_path: Path) -> None:
+    made = Searched(tmp_path, [prompts("Ab-Cd_ef.9 " + "x" * 511 + " " + "y" * 512 + " Ünï")])
+    cut = made.finder.cut
+    assert [each[0] for each in cut("Ab-Cd_ef.9 Ünï")] == ["ab", "cd", "ef", "9", "ünï"]
+    assert [each[0][:1] for each in cut("x" * (LONGEST_WORD - 1) + " " + "y" * LONGEST_WORD)] == [
+        "x"
+    ]
+    assert len(made.found("x" * 511).messages) == 1
+    assert made.found("ünï").messages == made.found('"ab cd ef 9"').messages != []
+
+
+def test_what_stands_in_place_of_the_words_is_damage(tmp_path: Path) -> None:
+    hint = "`steno sync --rebuild` makes them anew"
+    path = tmp_path / "words"
+    path.write_text("x")
+    with pytest.raises(WordsDamaged) as refused:
+        open_texts(str(tmp_path))
+    assert (str(refused.value), refused.value.hint) == (f"{path} is not a folder", hint)
+    path.unlink()
+    path.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(WordsDamaged):
+        open_texts(str(tmp_path))
+    path.unlink()
+    path.mkdir()
+    (path / "meta.json").write_text("{")
+    with pytest.raises(WordsDamaged) as refused:
+        open_texts(str(tmp_path))
+    assert str(refused.value) == f"the words of the index in {path} are damaged"
+    assert refused.value.hint == hint
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Unwritable):
+        open_texts(str(tmp_path / "file"))
+
+
+def test_nothing_is_written_before_the_beginning_or_after_the_end(tmp_path: Path) -> None:
+    texts = open_texts(str(tmp_path))
+    for act in (texts.commit, lambda: texts.drop_file(1), lambda: texts.add(1, 1, 1, 0, (), "x")):
+        with pytest.raises(RuntimeError, match="begin has to come first"):
+            act()
+    texts.begin(big=False)
+    texts.begin(big=True)
+    texts.add(1, 7, 7 << SHIFT, 5, (2,), "alpha")
+    texts.commit()
+    texts.add(1, 8, 8 << SHIFT, 5, (2,), "beta")
+    texts.close()
+    texts.close()
+    texts.index.reload()
+    assert texts.index.searcher().num_docs == 1
+    texts.begin(big=True)
+    texts.drop_batch(2)
+    texts.drop_file(8)
+    texts.commit()
+    texts.index.reload()
+    assert texts.index.searcher().num_docs == 1
+    texts.drop_file(7)
+    texts.commit()
+    texts.close()
+    texts.index.reload()
+    assert texts.index.searcher().num_docs == 0
+
+
+def test_words_that_are_gone_are_missed(tmp_path: Path) -> None:
+    made = Searched(tmp_path, [prompts("alpha")])
+    assert not open_finder(made.index, lambda _: (0, 0)).is_bare
+    words = Path(made.home.folder, "words")
+    for path in words.iterdir():
+        path.unlink()
+    made.index.__dict__.pop("texts")
+    with pytest.raises(WordsDamaged) as refused:
+        open_finder(made.index, lambda _: (0, 0))
+    assert str(refused.value) == f"the words of the index are not in {words} any more"
+    assert refused.value.hint == f"remove {words}, then `steno sync --rebuild`"
+
+
+def test_why_a_word_is_ignored_is_said() -> None:
+    assert why_ignored("->") == "no letter or digit in '->'"
+    assert why_ignored("a" * 30) == f"'{'a' * 20}'… is longer than any word in the index"
+
+
+# Reading again
+
+
+def test_messages_are_read_again_with_the_tools_of_their_results(tmp_path: Path) -> None:
+    made = Searched(tmp_path, [harbour()])
+    rows = made.index.connection.execute("SELECT id, length, turn, time FROM messages").fetchall()
+    with Reader(made.index.connection) as reader:
+        texts = list(reader.texts([row[0] for row in rows]))
+        assert list(reader.texts([7])) == []
+    assert [(t.message, t.length, t.turn, t.time) for t in texts] == rows
+    assert not any(text.lost or text.archived for text in texts)
+    tools = [part.tool for text in texts for part in text.parts if part.kind in ("input", "output")]
+    assert tools == ["Read", "Read", "Bash", "Bash"]
+    assert all(text.uuid for text in texts if text.parts[0].kind not in ("title", "note"))
+    assert offset_of((5 << SHIFT) + 9) == 9
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+def test_at_most_eight_files_are_held_open(tmp_path: Path) -> None:
+    made = Searched(tmp_path, [prompts(f"word{n}", seed=f"s{n}") for n in range(10)])
+    first = "SELECT min(id) FROM messages GROUP BY id >> 40"
+    ids = [row[0] for row in made.index.connection.execute(first)]
+    folder = Path("/proc/self/fd")
+
+    def held() -> int:
+        return sum(str(path.resolve()).startswith(str(made.root)) for path in folder.iterdir())
+
+    assert held() == 0
+    with Reader(made.index.connection) as reader:
+        for number, message in enumerate(ids, 1):
+            (text,) = reader.texts([message])
+            assert text.parts[0].text.startswith("word")
+            assert held() == min(number, 8)
+    assert held() == 0
+
+
+def test_a_record_that_is_no_longer_there_is_said_to_have_changed(tmp_path: Path) -> None:
+    made = Searched(tmp_path, [prompts("alpha")])
+    (path,) = made.root.rglob("*.jsonl")
+    ((first, length),) = made.index.connection.execute(
+        "SELECT id, length FROM messages ORDER BY id LIMIT 1"
+    ).fetchall()
+    data = path.read_bytes()
+    for changed in (data[: length - 1], b"\n" * len(data), b"x" * len(data)):
+        path.write_bytes(changed)
+        with Reader(made.index.connection) as reader:
+            (text,) = reader.texts([first])
+        assert (text.lost, text.parts, text.uuid) == ("changed", [], "")
+    path.unlink()
+    with Reader(made.index.connection) as reader:
+        (text,) = reader.texts([first])
+    assert (text.lost, text.archived) == ("gone", False)
+
+
+# Interrupts, workers, plans
+
+
+def test_the_first_interrupt_is_noted_and_the_second_passed_on() -> None:
+    calls: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: calls.append(number))
+    try:
+        with Interrupts() as interrupts:
+            assert not interrupts.seen
+            signal.raise_signal(signal.SIGINT)
+            assert interrupts.seen
+            assert calls == []
+            signal.raise_signal(signal.SIGINT)
+            assert calls == [signal.SIGINT]
+        signal.raise_signal(signal.SIGINT)
+        assert calls == [signal.SIGINT] * 2
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with Interrupts() as interrupts:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            assert interrupts.seen
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_in_another_thread_signals_stay_as_they_are() -> None:
+    seen: list[object] = []
+
+    def run() -> None:
+        with Interrupts():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert seen == [signal.getsignal(signal.SIGINT)]
+
+
+def _task(path: Path, **fields: Any) -> Task:
+    status = path.stat()
+    return Task(str(path), str(path.parent), Place("session"), status.st_size, 0, 0, 0, **fields)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_files_are_read_stretch_by_stretch_whoever_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    monkeypatch.setattr(workers, "STRETCH", 300)
+    paths = [tmp_path / f"{name}.jsonl" for name in "abc"]
+    for path, name in zip(paths, ("call", "two turns", "edit"), strict=True):
+        path.write_bytes(TRANSCRIPTS[name]().bytes() * 150)
+    tasks = [_task(path, file=at + 1) for at, path in enumerate(paths)]
+    missing = _task(paths[0], file=9)
+    missing.path = str(tmp_path / "none")
+    with Workers(0, number) as some:
+        done: dict[int, list[tuple[int, int, bool]]] = {}
+        problems: list[str] = []
+        for task, reaped in some.reap([*tasks, missing]):
+            if reaped.harvest is None:
+                problems.append(reaped.problem)
+                continue
+            assert reaped.harvest.file == task.file
+            made = (reaped.harvest.start, reaped.harvest.done, reaped.harvest.more)
+            done.setdefault(task.file, []).append(made)
+    assert problems == [f"cannot read {tmp_path / 'none'}: no such file or directory"]
+    for task in tasks:
+        stretches = done[task.file]
+        assert len(stretches) > 1
+        assert [start for start, _, _ in stretches] == [0, *(end for _, end, _ in stretches[:-1])]
+        assert stretches[-1][1:] == (task.size, False)
+        assert all(more for _, _, more in stretches[:-1])
+
+
+def test_jobs_are_bundled_by_size_and_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one process is given: several small files, or one big one; and what comes back."""
+    monkeypatch.setattr(workers, "_JOB", 100)
+    monkeypatch.setattr(workers, "_JOB_FILES", 3)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(TRANSCRIPTS["call"]().bytes())
+    tasks = [_task(path, file=number + 1) for number in range(9)]
+    for task, size in zip(tasks, (10, 10, 10, 10, 90, 10, 100, 500, 1), strict=True):
+        task.size = size
+    work: Any = vars(workers)["_Work"](tasks)
+    bundles: list[list[int]] = []
+    while bundle := vars(type(work))["_bundle"](work):
+        bundles.append([job.task for job in bundle])
+    assert bundles == [[0, 1, 2], [3, 4], [5, 6], [7], [8]]
+    job = workers.Job(0, 1, str(path), 0, b"")
+    lost = workers.Job(1, 2, str(tmp_path / "none"), 0, b"")
+    packed = vars(workers)["_work"]([job, lost])
+    made, missing = msgspec.msgpack.decode(packed, type=list[workers.Reaped])
+    assert made.harvest is not None
+    assert (made.task, made.harvest.done, made.problem) == (0, path.stat().st_size, "")
+    assert (missing.task, missing.harvest) == (1, None)
+    assert missing.problem == f"cannot read {tmp_path / 'none'}: no such file or directory"
+
+
+def test_other_processes_read_only_what_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    little = 48 << 20
+    numbers = {size: vars(Workers(size))["_number"] for size in (0, little, little + 1)}
+    assert numbers == {0: 0, little: 0, little + 1: 2}
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    assert vars(Workers(little + 1))["_number"] == 0
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert vars(Workers(little + 1))["_number"] == 0
+
+
+def test_a_plan_says_how_much_there_is_to_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"x" * 10)
+    task = _task(path)
+    assert Plan([], [], [], 3, []).is_empty
+    assert not Plan([task], [], [], 3, []).is_empty
+    assert not Plan([], [task], [], 3, []).is_empty
+    assert not Plan([], [], [4], 3, []).is_empty
+    assert Plan([task, _task(path, start=4)], [task], [], 3, []).size == 16
+    found = task.found
+    assert (found.path, found.size, found.mtime_ns, found.root) == (str(path), 10, 0, str(tmp_path))
+
+
+def test_a_mark_is_of_the_length_and_of_both_ends(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    data = bytes(range(256)) * 40
+    path.write_bytes(data)
+    mark = make_mark(str(path), len(data))
+    assert mark is not None
+    assert len(mark) == 16
+    assert make_mark(str(path), len(data) + 1) is None
+    assert make_mark(str(path), 0) is not None
+    assert len({make_mark(str(path), done) for done in (0, 1, 2, 4095, 4096, 4097, 9000)}) == 7
+    for at, differs in ((0, True), (4095, True), (4096, False), (len(data) - 4097, False),
+                        (len(data) - 4096, True), (len(data) - 1, True)):  # fmt: skip
+        path.write_bytes(data[:at] + b"\xff\xff"[:1].replace(b"\xff", b"?") + data[at + 1 :])
+        assert (make_mark(str(path), len(data)) != mark) is differs, at
+    with pytest.raises(Unreadable):
+        make_mark(str(tmp_path / "none"), 0)
+
+
+def test_paths_below_some_folders() -> None:
+    roots = ("/a/b", "/c/")
+    inside = {"/a/b": True, "/a/b/c": True, "/a/bc": False, "/a": False, "/c/d": True, "/c": False}
+    inside["/c/"] = True
+    assert {path: is_below(path, roots) for path in inside} == inside
+    assert is_below("/x", ("/",))
+    assert not is_below("/x", ())
+    for path in ("/a/b", "/é", os.fsdecode(b"/\xff")):
+        assert path_from(path_to(path)) == path
+    assert path_to(os.fsdecode(b"/\xff")) == b"/\xff"
+
+
+def test_states_survive_being_kept_and_damage_is_said() -> None:
+    state = State(session="s", messages=3, last=LastState("answer", ["c"]))
+    assert decode_state(encode_state(state)) == state
+    assert decode_state(b"") == State()
+    for raw in (b"x", encode_state(state)[:-1], msgspec.msgpack.encode({"session": 7})):
+        with pytest.raises(Damaged, match="the index is damaged: "):
+            decode_state(raw)
+
+
+def test_bands_and_ranks() -> None:
+    assert BANDS == (100_000, 200_000)
+    found = [band_at(at) for at in (0, 99_999, 100_000, 100_001, 200_000, 200_001, 10**9)]
+    assert found == [0, 0, 0, 1, 1, 2, 2]
+    assert MOST == 10**12
+    row = (1, "k", 2, 3, 4, 5, "m", "b", "a", 10, 20, 0, 0, 0, 0, 0, 0, 1)
+    assert rank(row, 7, "s", "a", "/p") == (-20, 1, 7, "s", "a", "/p")
+    assert rank(row, None, "s", "a", "/p")[2] == -(1 << 62)
+
+
+def test_the_zone_of_the_machine_is_told_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    zones: dict[str, str] = {}
+    for name in ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata"):
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", name)
+            time.tzset()
+            zones[name] = zone()
+    time.tzset()
+    assert len(set(zones.values())) == 4
+    assert all(len(each.split(" ")[1]) == 8 for each in zones.values())
+
+
+# Owners
+
+
+def test_sub_agents_belong_to_the_session_above_or_beside_or_to_the_only_one(
+    tmp_path: Path,
+) -> None:
+    connection = open_database(str(tmp_path))
+    files = {
+        1: ("/r/a/s.jsonl", "s", ""),
+        2: ("/r/b/s.jsonl", "s", ""),
+        3: ("/r/a/s/subagents/agent-x.jsonl", "s", "x"),
+        4: ("/r/b/agent-y.jsonl", "s", "y"),
+        5: ("/r/c/agent-z.jsonl", "s", "z"),
+        6: ("/r/c/t.jsonl", "t", ""),
+        7: ("/r/d/agent-w.jsonl", "t", "w"),
+        8: ("/r/d/agent-v.jsonl", "none", "v"),
+    }
+    columns = """file, id, agent, project, branch, title, named, version, model, turns, messages,
+        calls, failed, hidden, rewound, last_uuid"""
+    for number, (path, name, agent) in files.items():
+        connection.execute(
+            "INSERT INTO files (id, root, path, size, mtime, device, inode) VALUES (?, '', ?, 0, 0, 0, 0)",
+            (number, path),
+        )
+        connection.execute(
+            f"INSERT INTO sessions ({columns}) VALUES (?, ?, ?, '', '', '', 0, '', '', 0, 0, 0, 0, 0, 0, '')",
+            (number, name, agent),
+        )
+    assert names_of(connection, range(1, 600)) == {"s", "t", "none"}
+    assert names_of(connection, [3, 7]) == {"s", "t"}
+    find_owners(connection, ["s", "none"])
+    owners = dict(connection.execute("SELECT file, owner FROM sessions"))
+    assert owners == {1: 1, 2: 2, 3: 1, 4: 2, 5: 5, 6: 0, 7: 0, 8: 8}
+    find_owners(connection, [f"n{n}" for n in range(600)] + ["t"])
+    owners = dict(connection.execute("SELECT file, owner FROM sessions"))
+    assert (owners[6], owners[7]) == (6, 6)
+    connection.close()
+
+
+# Lots
+
+
+def test_what_is_read_is_committed_in_lots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lot ends with so many files or so many bytes; an interrupt loses no finished one."""
+    for number in range(7):
+        write(tmp_path / "c", prompts("alpha", seed=f"s{number}"))
+    sizes = sorted(path.stat().st_size for path in (tmp_path / "c").rglob("*.jsonl"))
+    assert sizes[0] == sizes[-1]
+    for name, value, lots in (
+        ("_BATCH_FILES", 3, [3, 3, 1]),
+        ("_BATCH_FILES", 7, [7]),
+        ("_BATCH", 2 * sizes[0], [2, 2, 2, 1]),
+        ("_BATCH", 2 * sizes[0] + 1, [3, 3, 1]),
+        ("_BATCH", 1, [1] * 7),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"steno.index.sync.{name}", value)
+            home = Home(str(tmp_path / f"{name}{value}"), (str(tmp_path / "c"),))
+            assert _lots(patch, home) == lots, name
+
+
+def _lots(monkeypatch: pytest.MonkeyPatch, home: Home) -> list[int]:
+    from steno.index.batch import Batch
+
+    lots: list[int] = []
+    run = Batch.run
+
+    def watched(self: Batch, plan: Plan, *rest: Any) -> int:
+        lots.append(len(plan.tasks))
+        return run(self, plan, *rest)
+
+    monkeypatch.setattr(Batch, "run", watched)
+    assert sync(home).read == sum(lots)
+    return lots
+
+
+def test_files_on_disk_are_marked_unread_and_others_are_not(tmp_path: Path) -> None:
+    made = Script().user("One").bot("Two").bytes()
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_bytes(made)
+    home = Home(str(tmp_path / "index"), (str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")))
+    sync(home)
+    (tmp_path / "b.jsonl").unlink()
+    sync(home)
+    read_again(home.folder)
+    connection = open_to_read(home.folder)
+    assert connection is not None
+    rows = connection.execute("SELECT size, mark, gone IS NULL FROM files ORDER BY path").fetchall()
+    assert [(size, bool(mark), here) for size, mark, here in rows] == [
+        (-1, False, 1), (len(made), True, 0),
+    ]  # fmt: skip
+    connection.close()

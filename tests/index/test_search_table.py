@@ -1,0 +1,399 @@
+"""Each search finds exactly the recorded messages, in order, with their excerpts and counts."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import pytest
+from tests.builders import session, text, thinking, tool
+from tests.index.searching import NOW, Searched, harbour, ledger, prompts, write
+from tests.recorded_answers import assert_recorded, plain
+
+from steno.errors import BadRequest
+from steno.index.search.excerpts import Excerpt, excerpt_of
+from steno.index.search.finder import Finder, Order
+from steno.index.search.grep import Pattern
+from steno.index.search.grouping import groups_of
+from steno.index.search.language import FILTERS, parse
+from steno.index.search.reader import Reader
+from steno.index.search.scope import ROLES, Scope, scope_of
+from steno.index.search.survey import survey
+from steno.index.state import SHIFT
+from steno.index.words import KINDS, Part
+from steno.report.clock import when
+
+ANSWERS: Final = Path(__file__).with_name("answers")
+_OFFSET: Final = (1 << SHIFT) - 1
+
+
+@pytest.fixture(scope="module")
+def four(tmp_path_factory: pytest.TempPathFactory) -> Searched:
+    """Four sessions, one with a sub-agent, one with messages of several parts, one without times."""
+    folder = tmp_path_factory.mktemp("four")
+    first = tool("Task", description="Look", prompt="Find the lamp", subagent_type="Explore")
+    made = session(seed="agents", start="2026-11-01T08:00:00.000Z", cwd="/home/ada/pier")
+    made.user([text("The lamp and the relay"), text("under systemctl"), text("the relay again")])
+    made.assistant(first).agent(
+        lambda agent: agent.assistant("The lamp is in the tower.", tool("Bash", command="ls lamp"))
+        .result("lamp.py").assistant("Found the relay.")
+    )  # fmt: skip
+    made.assistant(text("The sub-agent found the lamp."), thinking("Is the relay there?")).done()
+    undated = session(seed="undated", cwd="/home/ada/pier/north", branch="fix")
+    undated.user("The relay of no time").assistant("Aye, the lamp.")
+    found = Searched(folder, ())
+    for each in (harbour(), ledger(), made):
+        write(found.root, each)
+        found.open()
+    path = write(found.root, undated)
+    stamp = path.read_bytes().replace(b'"timestamp":', b'"was":')
+    path.write_bytes(stamp)
+    found.open()
+    return found
+
+
+def _place(found: Searched) -> Callable[[int], str]:
+    """Return what names a message by its project, its line and whether a sub-agent said it."""
+    rows = found.index.connection.execute("SELECT id, path FROM files").fetchall()
+    paths = {file: Path(path) for file, path in rows}
+
+    def place(message: int) -> str:
+        path = paths[message >> SHIFT]
+        line = path.read_bytes()[: message & _OFFSET].count(b"\n")
+        name = path.relative_to(found.root / "projects").parts[0].rsplit("-", 1)[-1]
+        return f"{name}{'/agent' * ('agent' in path.name)}:{line}"
+
+    return place
+
+
+QUERIES: Final = (
+    *("relay", "lamp", "lighthouse", "the relay", "the -relay", "relay -lamp", "relay OR twice"),
+    *("lamp OR twice relay", '"the relay"', '-"the relay" relay', "light*", "*house", "*ighth*"),
+    *("ight", "ighthous elay", "elay -blink", "rela -lamp", "zzzz", "zzzz relay", "ight -elay"),
+    *("relay lamp", "systemctl relay", "systemctl lamp", "systemctl -lamp", "lamp relay under"),
+    *("relay relay", "getUserName", "4f9d2c1", "2.1.42", "连接", "-> relay", "relay -->", "te ay"),
+    *("tool:Read", "tool:read relay", "tool:ea", "tool:Bash tool:Read", "-tool:Bash lamp"),
+    *("-tool:a relay", "tool:nothing", "tool:nothing tool:Bash", "tool:B", "tool:Bash -tool:Bash"),
+    *(
+        "project:pier relay",
+        "project:PIER",
+        "project:ledger",
+        "project:. relay",
+        "-project:pier lamp",
+    ),
+    *("project:/home/ada/pier relay", "project:nowhere", "-project:nowhere relay"),
+    *(
+        "branch:fix relay",
+        "branch:main",
+        "branch:MAIN relay",
+        "branch:surge",
+        "branch:x",
+        "branch:i",
+    ),
+    *("model:fern", "model:claude relay", "-model:cedar relay", "model:none", "model:FERN lamp"),
+    *(f"in:{kind}" for kind in KINDS),
+    *("in:prompts relay", "in:summaries", "in:answers in:thinking relay", "-in:prompt relay"),
+    *("in:prompt in:answer lamp", "in:nothing", "-in:answer -in:prompt lamp", "in:Title"),
+    *(f"role:{role} relay" for role in ROLES),
+    *(
+        "role:human relay",
+        "role:system",
+        "role:model lamp",
+        "role:tools",
+        "role:nobody",
+        "-role:user relay",
+    ),
+    *("role:tool in:prompt", "has:error", "has:errors blinking", "-has:error relay", "has:luck"),
+    *(
+        "file:relay.py",
+        "file:lamp/relay.py",
+        "file:/home/ada/tidegauge/src/lamp/relay.py",
+        "file:ay.py",
+    ),
+    *(
+        "file:*.py",
+        "file:*/login.py",
+        "file:log?n.py",
+        "file:src/",
+        "file:/home/ada/",
+        "file:ada/l",
+    ),
+    *("file:./relay.py", "file:RELAY.PY", "file:lamp\\relay.py", "-file:relay.py lighthouse"),
+    *(
+        "file:none.py",
+        "file:relay.py blink",
+        "file:relay.py lantern",
+        "file:relay.py file:login.py",
+    ),
+    *(
+        "file:relay.py -file:login.py",
+        "-file:none lamp",
+        "file:*.py session:harbour",
+        "file:/relay.py",
+    ),
+    *(
+        "session:a",
+        "session:last",
+        "session:last relay",
+        "session:Harbour",
+        "session:lantern",
+        "-session:last relay",
+    ),
+    *(
+        "session:nothing",
+        "session:HARBOUR relay",
+        "session:last session:harbour lamp",
+        "-session:x lamp",
+    ),
+    *(
+        "since:2026-11-01 relay",
+        "until:2026-11-01 relay",
+        "since:2026-10-01 until:2026-10-31 relay",
+    ),
+    *("since:1d", "since:yesterday relay", "since:2026-11-01 since:2026-10-01 relay", "-since:1d"),
+    *("until:2026-10-01 until:2026-11-14 relay", "-until:1d", "since:never", "until:1d -relay the"),
+    *("until:2026-10-01", "since:2026-11-02 lamp", "since:99999w relay"),
+    *("", "-relay", "->", '"->"', "x" * 600, "tool:", 'tool:" "', "-in:prompt", "-relay -lamp"),
+    *('session:""', "x -x", "relay AND lamp", "relay OR lamp OR twice -the"),
+)
+
+
+def _searched(found: Searched, query: str, order: Order) -> object:
+    place = _place(found)
+    try:
+        asked = parse(query)
+        made = found.finder.find(asked, order)
+    except BadRequest as error:
+        return error
+    counted = survey(found.finder, asked, order)
+    assert counted.first(10_000) == made.messages
+    answer: dict[str, Any] = {"found": [place(each) for each in made.messages]}
+    if order == "newest":
+        answer["scope"] = _scope(made.scope)
+        answer["wide"] = made.wide
+        answer["ignored"] = made.wanted.ignored
+        answer["groups"] = [len(each) for each in made.wanted.groups]
+        answer["excerpts"] = [_excerpt(each) for each in _excerpts(found, query)]
+        answer = {name: value for name, value in answer.items() if value or name == "found"}
+    return answer
+
+
+def _scope(scope: Scope) -> dict[str, Any]:
+    """Return what a scope leaves that a new one does not."""
+    new = Scope()
+    found: dict[str, Any] = {}
+    for name in scope.__struct_fields__:
+        value = getattr(scope, name)
+        if value != getattr(new, name):
+            many = name in ("messages", "no_messages")
+            found[name] = len(value) if many else value
+    return found
+
+
+def _excerpts(found: Searched, query: str) -> list[Excerpt | None]:
+    made = found.found(query)
+    with Reader(found.index.connection) as reader:
+        return [
+            excerpt_of(read, made.wanted, made.scope, found.finder.cut)
+            for read in reader.texts(made.messages)
+        ]
+
+
+def _excerpt(made: Excerpt | None) -> object:
+    if made is None:
+        return None
+    marked = made.text
+    for start, end in reversed(made.marks):
+        marked = f"{marked[:start]}«{marked[start:end]}»{marked[end:]}"
+    part = made.part
+    return [part.kind, part.tool, part.failed, made.start, made.begins, made.ends, marked[:80]]
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_every_query_finds_what_is_recorded(
+    four: Searched, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The messages in order, what was looked at, what was ignored, and the excerpt of each."""
+    monkeypatch.setattr(os, "getcwd", lambda: "/home/ada/pier")
+    answers = {query: _searched(four, query, "newest") for query in QUERIES[number::4]}
+    assert_recorded(ANSWERS / f"search_{number}.json", answers)
+
+
+@pytest.mark.parametrize("order", ["oldest", "rank"])
+def test_every_order_is_as_recorded(
+    four: Searched, order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getcwd", lambda: "/home/ada/pier")
+    answers: dict[str, object] = {}
+    for query in QUERIES:
+        made = _searched(four, query, order)
+        if isinstance(made, dict) and len(made["found"]) > 1:
+            answers[query] = " ".join(made["found"])
+    assert_recorded(ANSWERS / f"search_{order}.json", answers)
+
+
+def test_the_first_so_many_of_every_order_are_the_first_of_all(four: Searched) -> None:
+    for query in ("relay", "the -relay", "systemctl relay", "ight", "file:*.py", "lamp"):
+        for order in get_args(Order):
+            every = four.finder.find(parse(query), order).messages
+            for first in (1, 2, 3, len(every), len(every) + 1):
+                assert four.finder.find(parse(query), order, first=first).messages == every[:first]
+            counted = survey(four.finder, parse(query), order)
+            for file in counted.files:
+                own = [each for each in every if each >> SHIFT == file]
+                assert counted.files[file] == len(own)
+                for number in (1, 2, 100):
+                    assert counted.first(number, {file}) == own[:number]
+            assert counted.first(100, set(counted.files)) == every
+
+
+def test_what_is_not_asked_alone_may_want_nothing(four: Searched) -> None:
+    """Beside a pattern a query need not have words; then all of the scope is meant."""
+    every = four.finder.find(parse(""), alone=False).messages
+    ((known,),) = four.index.connection.execute("SELECT count(*) FROM messages")
+    assert len(set(every)) == len(every) <= known
+    without = four.finder.find(parse("-relay"), alone=False).messages
+    assert set(every) - set(without) == set(four.finder.find(parse("relay")).messages)
+
+
+def test_sessions_of_hits_are_as_recorded(four: Searched) -> None:
+    place = _place(four)
+    answers: dict[str, object] = {}
+    for query in ("lamp", "relay", "tower", "lighthouse"):
+        groups = groups_of(four.index.connection, four.found(query).messages)
+        made: list[Any] = []
+        for group in groups:
+            fields = plain(group)
+            fields["path"] = Path(group.path).relative_to(four.root).as_posix()
+            fields["messages"] = [place(each) for each in group.messages]
+            fields["files"] = [Path(path).name for path in group.files.values()]
+            fields["agents"] = list(group.agents.values())
+            made.append(fields)
+        answers[query] = made
+    assert_recorded(ANSWERS / "search_groups.json", answers)
+    (unknown,) = groups_of(four.index.connection, [(99 << SHIFT) + 5, (99 << SHIFT) + 7])
+    assert (unknown.id, unknown.found, unknown.messages) == (
+        "@99", False, [(99 << SHIFT) + 5, (99 << SHIFT) + 7],
+    )  # fmt: skip
+    assert (unknown.files, unknown.agents) == ({99: ""}, {})
+
+
+def test_too_many_words_are_refused_and_as_many_as_allowed_are_not(four: Searched) -> None:
+    assert four.finder.find(parse(" ".join(f"w{n}" for n in range(64)))).messages == []
+    with pytest.raises(BadRequest) as refused:
+        four.finder.find(parse(" ".join(f"w{n}" for n in range(65))))
+    assert str(refused.value) == "more than 64 words"
+    with pytest.raises(BadRequest):
+        four.finder.find(parse("x " + " ".join(f"-w{n}" for n in range(64))))
+
+
+def test_a_pattern_finds_what_is_recorded() -> None:
+    """Small letters mean capitals too; `^` and `$` are ends of lines; matches of nothing count."""
+    texts = ("Relay relay\nthe RELAY", "a1 b2\n", "", "aaa")
+    answers: dict[str, object] = {}
+    for shape in ("relay", "Relay", r"\Drelay", r"^the", r"y$", "", "x*", "(", "a" * 1000,
+                  "a" * 1001, r"\\Drelay", r"\w\d", "a", "(?=a)", "[[a]", "(" * 500, r"\S+"):  # fmt: skip
+        try:
+            pattern = Pattern(shape)
+        except BadRequest as error:
+            answers[shape[:30] + f" ({len(shape)})"] = error
+            continue
+        with pattern:
+            answers[shape[:30] + f" ({len(shape)})"] = [pattern.spans(each) for each in texts]
+        assert (pattern.slow, pattern.cut) == (0, 0)
+    assert_recorded(ANSWERS / "patterns.json", answers)
+    assert [len(Pattern("a").spans("a" * number)) for number in (199, 200, 201)] == [199, 200, 200]
+
+
+def test_a_pattern_looks_only_at_the_beginning_of_a_text_without_end() -> None:
+    pattern = Pattern("b")
+    assert pattern.spans("a" * 3_999_999 + "b") == [(3_999_999, 4_000_000)]
+    assert pattern.cut == 0
+    assert pattern.spans("a" * 4_000_000 + "b") == []
+    assert pattern.spans("a" * 4_000_000 + "b") == []
+    assert (pattern.cut, pattern.slow) == (1, 0)
+
+
+def test_a_pattern_chooses_among_messages(four: Searched) -> None:
+    every = four.finder.find(parse(""), alone=False).messages
+    steps: list[int] = []
+    scope = scope_of(
+        four.index.connection, parse("in:prompt").filters, lambda word: when(word, NOW)
+    )
+    place = _place(four)
+    with Reader(four.index.connection) as reader, Pattern("relay") as pattern:
+        fitting = pattern.among(reader, every, scope, steps.append)
+    assert sorted(map(place, fitting)) == ["ledgerfold:0", "north:0", "pier:0"]
+    lengths = dict(four.index.connection.execute("SELECT id, length FROM messages"))
+    assert steps == [lengths[each] for each in sorted(every)]
+
+
+def test_every_filter_is_explained(four: Searched) -> None:
+    for name in FILTERS:
+        with pytest.raises(BadRequest) as refused:
+            four.found(f'{name}:" " x')
+        assert str(refused.value) == f"{name}: says nothing"
+        assert refused.value.hint == FILTERS[name]
+
+
+def test_the_engine_is_asked_within_the_scope(four: Searched) -> None:
+    """The conditions of each scope, as the engine has them: sets of numbers, and the time."""
+    answers = {
+        name: [f"{occur!r} {query!r}" for occur, query in scope.clauses(four.finder.schema)]
+        for name, scope in {
+            "nothing": Scope(),
+            "tags": Scope(tags=[frozenset({3, 2}), frozenset({5})], no_tags=frozenset({7})),
+            "files": Scope(files=frozenset({2, 1}), no_files=frozenset({3})),
+            "no files": Scope(files=frozenset()),
+            "since": Scope(since=5),
+            "since the beginning": Scope(since=0),
+            "since before": Scope(since=-5),
+            "since one": Scope(since=1),
+            "until": Scope(until=9),
+            "both": Scope(since=4, until=9),
+        }.items()
+    }
+    assert_recorded(ANSWERS / "search_clauses.json", answers)
+    assert [Scope(messages=frozenset({1}), no_messages=frozenset({2})).takes(n) for n in (1, 2, 3)] == [
+        True, False, False,
+    ]  # fmt: skip
+    assert (Scope().picks, Scope(messages=frozenset()).picks) == (False, True)
+    assert Scope(no_messages=frozenset({1})).picks
+
+
+def test_parts_fit_a_scope_by_kind_tool_and_failure() -> None:
+    bash, read = Part("output", "x", "Bash", failed=True), Part("output", "x", "Read")
+    answer = Part("answer", "x")
+    for scope, fitting in (
+        (Scope(), [bash, read, answer]),
+        (Scope(kinds=frozenset({"answer"})), [answer]),
+        (Scope(tools=frozenset({"Bash"})), [bash]),
+        (Scope(no_tools=frozenset({"Bash"})), [read, answer]),
+        (Scope(failed=True), [bash]),
+        (Scope(failed=False), [read, answer]),
+    ):
+        assert [part for part in (bash, read, answer) if scope.fits(part)] == fitting
+
+
+def test_names_that_fit_nothing_are_listed_as_far_as_there_is_room(tmp_path: Path) -> None:
+    made = session(seed="tools").user("Go.")
+    for number in range(9):
+        made.assistant(tool(f"Tool{number}")).result("ok")
+    found = Searched(tmp_path, [made.done()])
+    listed = "Tool0, Tool1, Tool2, Tool3, Tool4, Tool5, Tool6, Tool7 … and 1 more"
+    assert found.found("tool:zz").scope.empty == f"no tool fits 'zz'; there are {listed}"
+    long = "z" * 61
+    assert found.found(f"tool:{long} tool:y").scope.empty == (
+        f"no tool fits 'y' or 'y'; there are {listed}".replace("'y' or", f"'{'z' * 60}' or")
+    )
+    assert found.found("branch:zz").scope.empty == "no branch fits 'zz'"
+
+
+def test_words_of_an_unfinished_batch_are_left_out_of_counts_and_hits(tmp_path: Path) -> None:
+    found = Searched(tmp_path, [prompts("alpha", "beta")])
+    connection = found.index.connection
+    connection.execute("PRAGMA query_only = OFF")
+    connection.execute("UPDATE batches SET open = 1")
+    finder = Finder(connection, found.index.texts, lambda word: when(word, NOW))
+    assert finder.find(parse("alpha")).messages == []
+    assert survey(finder, parse("alpha")).files == {}
