@@ -1,6 +1,7 @@
 """Whether a shell command may run: every simple command in it must be allowed on its own."""
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -23,6 +24,7 @@ from steno.guard.paths import Place, holds_protected, is_inside, why_protected
 from steno.guard.patterns import TextPattern
 from steno.guard.readers import READ_ONLY
 from steno.guard.readonly import Reads, read_by, repository_of
+from steno.guard.repository_reach import git_run_folders, repository_risk
 from steno.guard.rule_options import why_void
 from steno.guard.rules import Kind, Rule, Rules
 from steno.guard.shell import Reading, read_script
@@ -154,6 +156,10 @@ class Commands(msgspec.Struct, frozen=True):
         writes = any(
             each.writes for command in reading.every() for each in file_redirections(command)
         )
+        if self.confinable and any(self._rereads(each, where) for each in commands):
+            # What git reads without a rule stays confined with one: settings can name other files.
+            held = [each for each in commands if each in unruled or self._rereads(each, where)]
+            unruled = held if len(held) == len(commands) else unruled
         if commands and not unruled and not writes:
             return ""
         if len(unruled) == len(commands) and self.confinable:
@@ -175,6 +181,13 @@ class Commands(msgspec.Struct, frozen=True):
         if rule is None and not (command.transparent and command.inner):
             return True
         return any(self._unruled(inner, where) for inner in command.inner)
+
+    def _rereads(self, command: Command, where: Folders) -> bool:
+        """Whether a git command that a rule with a `*` allows would be allowed without it."""
+        rule = self._rule(command)
+        if command.program != "git" or rule is None or rule.command is None:
+            return False
+        return rule.command.is_open and not command.inner and self._reads(command, where)
 
     def _is_fixed(self, command: Command, where: Folders) -> bool:
         """Whether a command is a fixed one, and reads only what may be read."""
@@ -294,7 +307,7 @@ class Commands(msgspec.Struct, frozen=True):
             return f"it sets {odd}, which changes what other commands do" if odd else ""
         rule, void = self._matched(command)
         if rule is not None and rule.command is not None and rule.command.is_open:
-            shows = self._shows_denied(command, where)
+            shows = self._shows_denied(command, where) or self._git_outside(command, where)
             if shows:
                 return shows
         if rule is not None and rule.command is not None and rule.command.named > command.reach:
@@ -374,6 +387,26 @@ class Commands(msgspec.Struct, frozen=True):
                 places = where.places(folder)
                 if places is None or any(map(self._holds_denied, places)):
                     return f"`{name}` reads a folder with a file that {denied[0].text} denies"
+        return ""
+
+    def _git_outside(self, command: Command, where: Folders) -> str:
+        """Say what git would reach outside the working folders; a rule with a `*` does not allow it."""
+        inner = [each for each in (command, *command.inner) if base_name(each.program) == "git"]
+        for each in inner:
+            folders = None if where.lost else git_run_folders((each,), where.all)
+            if folders is None:
+                return "the folder that git runs in is not known before it runs"
+            tops = tuple(top for top in map(repository_of, folders) if os.path.isabs(top))
+            for word in path_words(each):
+                if not word.literal or not re.match(r"[/~.]", word.text):
+                    continue
+                for place in where.places(word) or ():
+                    inside = is_inside(place, (*self.folders, *tops)) or place.path in DEVICES
+                    if not inside and os.path.lexists(place.path):
+                        return f"{place.path} is outside the working folders"
+            found = next(filter(None, (repository_risk(at, self.folders) for at in folders)), "")
+            if found:
+                return found
         return ""
 
     def _holds_denied(self, place: Place) -> bool:
