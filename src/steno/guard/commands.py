@@ -37,6 +37,7 @@ from steno.guard.words import (
     harmless,
     harmless_before,
     literal,
+    names,
 )
 from steno.guard.wrappers import base_name
 
@@ -52,6 +53,11 @@ _EDITORS: Final[Mapping[str, str]] = {
     "mv": "fnvuT",
 }
 _TAKES_TWO: Final = frozenset({"cp", "mv"})
+# They have no option or operand that names a file to write.
+_NEVER_WRITE: Final = names(
+    "cd cat head tail wc nl tac rev cut tr grep egrep fgrep comm cmp diff paste join fold od ls stat du"
+    " echo printf basename dirname realpath readlink md5sum sha1sum sha256sum true false test ["
+)
 # Their words are only words.
 _TALKERS: Final = frozenset(name for name, plain in READ_ONLY.items() if plain.operands == "text")
 
@@ -161,13 +167,20 @@ class Commands(msgspec.Struct, frozen=True):
             held = [each for each in commands if each in unruled or self._rereads(each, where)]
             unruled = held if len(held) == len(commands) else unruled
         if commands and not unruled and not writes:
-            return ""
+            later = [each for each in commands[1:] if each.program in READ_ONLY]
+            denied = self.rules.about("deny", "Read")
+            return None if denied and any(map(_names_files, later)) else ""
         if len(unruled) == len(commands) and self.confinable:
             edits = writes or any(self._edits(each, where) for each in reading.every())
+            if edits and not all(self._is_bounded(each, where) for each in reading.every()):
+                return None
             return "edit" if edits else "read"
         if writes and unruled:
             return None
         if not all(self._is_fixed(each, where) for each in unruled):
+            return None
+        ruled = next((at for at, each in enumerate(commands) if each not in unruled), 0)
+        if len(unruled) < len(commands) and any(map(_names_files, commands[ruled + 1 :])):
             return None
         return "" if len(unruled) < len(commands) else "fixed" if not writes else None
 
@@ -188,6 +201,15 @@ class Commands(msgspec.Struct, frozen=True):
         if command.program != "git" or rule is None or rule.command is None:
             return False
         return rule.command.is_open and not command.inner and self._reads(command, where)
+
+    def _is_bounded(self, command: Command, where: Folders) -> bool:
+        """Whether a command, where it may write, writes only the files that it was judged by."""
+        if not command.words or command.program in _NEVER_WRITE or self._edits(command, where):
+            return True
+        if read_by(command) is not None or command.inner:
+            return True
+        known = all(word.literal and not word.splits for word in command.words)
+        return known and command.program in {"sed", "awk"} and self._read_by(command) is not None
 
     def _is_fixed(self, command: Command, where: Folders) -> bool:
         """Whether a command is a fixed one, and reads only what may be read."""
@@ -222,8 +244,10 @@ class Commands(msgspec.Struct, frozen=True):
         )
         if not self.confinable:
             return f"`{shown}` runs unasked only where commands can be confined"
+        if all(self._unruled(each, where) for each in reading.commands):
+            return "it writes a file, and a command in it may write others"
         if not shown:
-            return "it writes a file next to a command that a rule allows"
+            return "a command that a rule allows may change the files next to it"
         return (
             f"no rule allows `{shown}`, and next to a command that a rule allows it is not confined"
         )
@@ -521,6 +545,18 @@ class Commands(msgspec.Struct, frozen=True):
             ):
                 return False
         return True
+
+
+def _names_files(command: Command) -> bool:
+    """Whether a reading command opens files or folders, which may have changed since it was judged."""
+    if any(not each.writes for each in file_redirections(command)) or command.program == "cd":
+        return True
+    if command.transparent and command.inner:
+        return any(map(_names_files, command.inner))
+    found = fixed_paths(command)
+    if found is None:
+        return any(not word.text.startswith("-") for word in command.words[1:])
+    return bool(found[0])
 
 
 _SAYS: Final[Mapping[Kind, str]] = {"deny": "forbids it", "ask": "asks", "allow": "allows it"}

@@ -96,7 +96,7 @@ READ_ONLY: Final[Mapping[str, Plain]] = {
     "sha256sum": _SUM,
     "sha512sum": _SUM,
     "cksum": Plain(),
-    "xxd": Plain("abeipuE", "closg"),
+    "xxd": Plain("abeipuE", "closg", most=1),
     "zcat": Plain("f"),
     "bzcat": Plain(),
     "xzcat": Plain(),
