@@ -15,6 +15,7 @@ from steno.guard.confinement.launcher import ConfinedProcess, Launcher
 from steno.guard.confinement.policy import Confinement
 from steno.guard.confinement.probe import Support, find_mechanisms, probe_confinement
 from steno.guard.denied_paths import denied_paths
+from steno.guard.fixed_commands import fixed_paths
 from steno.guard.moves import folders_of
 from steno.guard.paths import protected_paths
 from steno.guard.program_environment import (
@@ -27,12 +28,20 @@ from steno.guard.repository import git_folders
 from steno.guard.repository_reach import git_run_folders
 from steno.guard.rules import Rules
 from steno.guard.shell import read_script
+from steno.guard.words import names
 from steno.guard.wrappers import base_name
 from steno.tools.base import Execution, Streams
 
 __all__ = ["ConfiningRunner"]
 
 _GIT: Final = re.compile(r"\bgit\b")
+# They run code of the project, which may call git as it likes.
+_PROJECT_RUNNERS: Final = names(
+    "make gmake ninja cmake ctest just task bazel buck2 npm npx pnpm yarn bun bunx node deno jest vitest"
+    " mocha tsx python python3 pytest tox nox uv uvx poetry hatch pdm pipenv cargo mvn mvnw gradle gradlew"
+    " sbt dotnet rake bundle ruby rspec php composer phpunit mix elixir swift docker bash sh"
+)
+_GO_RUNS: Final = names("test run generate tool")
 _PUSH: Final = re.compile(r"push|subtree|send-pack")
 
 
@@ -84,11 +93,11 @@ class ConfiningRunner:
         calls_git = _mentions(_GIT, command)
         if not execution.isolation:
             found = approved_environment(env, self.given)
-            if not execution.approved and calls_git:
+            if not execution.approved and (calls_git or _may_call_git(command)):
                 found |= await asyncio.to_thread(
                     git_settings,
                     _folders_of(command, cwd, env),
-                    strict=True,
+                    strict=calls_git,
                     pushes=_mentions(_PUSH, command),
                 )
             return found
@@ -176,6 +185,18 @@ def _folders_of(command: str, cwd: str, env: Mapping[str, str]) -> tuple[str, ..
     moved = folders_of(reading, cwd, env.get("HOME", "")).all
     found = git_run_folders(reading.every(), moved) or moved
     return tuple(filter(os.path.isdir, found))
+
+
+def _may_call_git(command: str) -> bool:
+    """Whether a program of a script may call git and does not run the project's own code anyway."""
+    for each in read_script(command).every():
+        name = base_name(each.program)
+        if name == "go" and any(word.text in _GO_RUNS for word in each.words[1:2]):
+            continue
+        reads = each.transparent or fixed_paths(each) is not None
+        if name and name not in _PROJECT_RUNNERS and not reads:
+            return True
+    return False
 
 
 def _mentions(pattern: re.Pattern[str], command: str) -> bool:

@@ -35,7 +35,7 @@ _SECRET: Final = re.compile(
     r"(?:^|[_-])(?:(?:API|ACCESS|PRIVATE|SIGNING|ENCRYPTION|MASTER|LICENSE|SERVICE|ACCOUNT|SHARED)?KEYS?"
     r"|APIKEYS?|TOKENS?|SECRETS?|SECRETKEY|ACCESSKEY|ACCESSTOKEN|PASS|PASSWD|PASSWORDS?|PASSPHRASE|PWD"
     r"|CREDENTIALS?|CREDS?|AUTH|AUTHORIZATION|COOKIES?|JWT|PAT|BEARER|DSN|SALT|SESSION|CONNECTION_STRING"
-    r"|CONNSTR|HEADERS)(?:$|[_-])|(?:TOKEN|SECRET|PASSWORD|PASSWD|APIKEY)S?$",
+    r"|CONNSTR|HEADERS|WEBHOOKS?)(?:$|[_-])|(?:TOKEN|SECRET|PASSWORD|PASSWD|APIKEY|[A-Z]PASS)S?$",
     re.IGNORECASE,
 )
 # Their names look like secrets, but they hold a number, a name or the place of something.
@@ -170,7 +170,8 @@ def approved_environment(env: Mapping[str, str], passed: Iterable[str] = ()) -> 
 def _is_secret(name: str, value: str) -> bool:
     if _URL_WITH_PASSWORD.search(value):
         return True
-    if name in _NOT_SECRET or not _SECRET.search(name):
+    # `API_KEY2` is one key of several.
+    if name in _NOT_SECRET or not _SECRET.search(name.rstrip("0123456789")):
         return False
     return not _HARMLESS_VALUE.fullmatch(value)
 
