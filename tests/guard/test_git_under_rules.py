@@ -152,5 +152,10 @@ def test_files_named_behind_a_command_with_a_rule_ask(here: Judging) -> None:
     guard = here.guard("Bash(make:*)")
     for command in ("make all; cat src/a.py", "make all && cd src", "make all; wc -l < src/a.py"):
         assert here.bash(command, guard).verdict == "ask"
-    for command in ("cat src/a.py; make all", "make all; ls", "cd src && make all | sort"):
+    for command in (
+        "cat src/a.py; make all",
+        "make all; ls",
+        "cd src && make all | sort",
+        "make a; make b; pwd",
+    ):
         assert here.bash(command, guard).verdict == "allow"

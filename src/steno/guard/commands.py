@@ -180,7 +180,8 @@ class Commands(msgspec.Struct, frozen=True):
         if not all(self._is_fixed(each, where) for each in unruled):
             return None
         ruled = next((at for at, each in enumerate(commands) if each not in unruled), 0)
-        if len(unruled) < len(commands) and any(map(_names_files, commands[ruled + 1 :])):
+        later = [each for each in commands[ruled:] if each in unruled]
+        if len(unruled) < len(commands) and any(map(_names_files, later)):
             return None
         return "" if len(unruled) < len(commands) else "fixed" if not writes else None
 
