@@ -15,6 +15,7 @@ from steno.guard.confinement.launcher import ConfinedProcess, Launcher
 from steno.guard.confinement.policy import Confinement
 from steno.guard.confinement.probe import Support, find_mechanisms, probe_confinement
 from steno.guard.denied_paths import denied_paths
+from steno.guard.fixed_commands import fixed_paths
 from steno.guard.moves import folders_of
 from steno.guard.paths import protected_paths
 from steno.guard.program_environment import (
@@ -24,14 +25,24 @@ from steno.guard.program_environment import (
     program_trees,
 )
 from steno.guard.repository import git_folders
+from steno.guard.repository_reach import git_run_folders
 from steno.guard.rules import Rules
 from steno.guard.shell import read_script
+from steno.guard.words import names
 from steno.guard.wrappers import base_name
 from steno.tools.base import Execution, Streams
 
 __all__ = ["ConfiningRunner"]
 
 _GIT: Final = re.compile(r"\bgit\b")
+# They run code of the project, which may call git as it likes.
+_PROJECT_RUNNERS: Final = names(
+    "make gmake ninja cmake ctest just task bazel buck2 npm npx pnpm yarn bun bunx node deno jest vitest"
+    " mocha tsx python python3 pytest tox nox uv uvx poetry hatch pdm pipenv cargo mvn mvnw gradle gradlew"
+    " sbt dotnet rake bundle ruby rspec php composer phpunit mix elixir swift docker bash sh"
+)
+_GO_RUNS: Final = names("test run generate tool")
+_PUSH: Final = re.compile(r"push|subtree|send-pack")
 
 
 class ConfiningRunner:
@@ -79,11 +90,16 @@ class ConfiningRunner:
         self, command: str, cwd: str, execution: Execution, env: dict[str, str]
     ) -> dict[str, str]:
         """Return the environment that a command gets of all there is."""
-        calls_git = _GIT.search(command) is not None
+        calls_git = _mentions(_GIT, command)
         if not execution.isolation:
             found = approved_environment(env, self.given)
-            if not execution.approved and calls_git:
-                found |= await asyncio.to_thread(git_settings, _folders_of(command, cwd, env))
+            if not execution.approved and (calls_git or _may_call_git(command)):
+                found |= await asyncio.to_thread(
+                    git_settings,
+                    _folders_of(command, cwd, env),
+                    strict=calls_git,
+                    pushes=_mentions(_PUSH, command),
+                )
             return found
         scratch = "" if execution.isolation == "fixed" else self.scratch
         found = confined_environment(env, scratch=scratch, folders=self._folders)
@@ -93,7 +109,8 @@ class ConfiningRunner:
             found = approved_environment(given) | found
         if calls_git:
             folders = _folders_of(command, cwd, env)
-            found |= await asyncio.to_thread(git_settings, folders, alone=True)
+            edits = execution.isolation == "edit"
+            found |= await asyncio.to_thread(git_settings, folders, alone=True, strict=edits)
         return found
 
     async def start(
@@ -134,7 +151,7 @@ class ConfiningRunner:
             self._scratch = ""
 
     def _policy(self, command: str, cwd: str, env: dict[str, str], *, edits: bool) -> Confinement:
-        repository = tuple(git_folders(cwd)) if _GIT.search(command) else ()
+        repository = tuple(git_folders(cwd)) if _mentions(_GIT, command) else ()
         return Confinement(
             cwd=cwd,
             readable=(*self._folders, *repository),
@@ -163,9 +180,29 @@ class ConfiningRunner:
 
 
 def _folders_of(command: str, cwd: str, env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the folders that the parts of a command may run in."""
-    found = folders_of(read_script(command), cwd, env.get("HOME", ""))
-    return tuple(filter(os.path.isdir, found.all))
+    """Return the folders that the git commands of a script may run in."""
+    reading = read_script(command)
+    moved = folders_of(reading, cwd, env.get("HOME", "")).all
+    found = git_run_folders(reading.every(), moved) or moved
+    return tuple(filter(os.path.isdir, found))
+
+
+def _may_call_git(command: str) -> bool:
+    """Whether a program of a script may call git and does not run the project's own code anyway."""
+    for each in read_script(command).every():
+        name = base_name(each.program)
+        if name == "go" and any(word.text in _GO_RUNS for word in each.words[1:2]):
+            continue
+        reads = each.transparent or fixed_paths(each) is not None
+        if name and name not in _PROJECT_RUNNERS and not reads:
+            return True
+    return False
+
+
+def _mentions(pattern: re.Pattern[str], command: str) -> bool:
+    """Whether the text of a script fits a pattern, or a word of it without its quotes."""
+    words = (word.text for each in read_script(command).every() for word in each.words)
+    return pattern.search(command) is not None or any(map(pattern.search, words))
 
 
 def _runs_git(command: str) -> bool:

@@ -14,8 +14,8 @@ from steno.guard.command_words import (
     path_words,
     spellings,
 )
-from steno.guard.content_readers import files_below, is_process_path, path_pieces, shown_by
 from steno.guard.decision import Decision, Isolation, Mode
+from steno.guard.denied_files import TALKERS, DeniedFiles
 from steno.guard.files import Files
 from steno.guard.fixed_commands import fixed_paths
 from steno.guard.moves import Folders, folders_of
@@ -23,6 +23,7 @@ from steno.guard.paths import Place, holds_protected, is_inside, why_protected
 from steno.guard.patterns import TextPattern
 from steno.guard.readers import READ_ONLY
 from steno.guard.readonly import Reads, read_by, repository_of
+from steno.guard.repository_reach import git_outside
 from steno.guard.rule_options import why_void
 from steno.guard.rules import Kind, Rule, Rules
 from steno.guard.shell import Reading, read_script
@@ -35,6 +36,7 @@ from steno.guard.words import (
     harmless,
     harmless_before,
     literal,
+    names,
 )
 from steno.guard.wrappers import base_name
 
@@ -50,8 +52,11 @@ _EDITORS: Final[Mapping[str, str]] = {
     "mv": "fnvuT",
 }
 _TAKES_TWO: Final = frozenset({"cp", "mv"})
-# Their words are only words.
-_TALKERS: Final = frozenset(name for name, plain in READ_ONLY.items() if plain.operands == "text")
+# They have no option or operand that names a file to write.
+_NEVER_WRITE: Final = names(
+    "cd cat head tail wc nl tac rev cut tr grep egrep fgrep comm cmp diff paste join fold od ls stat du"
+    " echo printf basename dirname realpath readlink md5sum sha1sum sha256sum true false test ["
+)
 
 
 class Commands(msgspec.Struct, frozen=True):
@@ -72,7 +77,8 @@ class Commands(msgspec.Struct, frozen=True):
         """Say whether a script may run in a folder."""
         reading = read_script(script)
         where = folders_of(reading, cwd, self.home)
-        denied = self._forbidden("deny", reading, script) or self._files_denied(reading, where)
+        denied = self._forbidden("deny", reading, script)
+        denied = denied or DeniedFiles(self.rules, self.files).named(reading, where)
         if denied is not None and denied.verdict == "deny":
             return denied
         asked = self._forbidden("ask", reading, script) or denied
@@ -146,14 +152,26 @@ class Commands(msgspec.Struct, frozen=True):
         writes = any(
             each.writes for command in reading.every() for each in file_redirections(command)
         )
+        if self.confinable and any(self._rereads(each, where) for each in commands):
+            # What git reads without a rule stays confined with one: settings can name other files.
+            held = [each for each in commands if each in unruled or self._rereads(each, where)]
+            unruled = held if len(held) == len(commands) else unruled
         if commands and not unruled and not writes:
-            return ""
+            later = [each for each in commands[1:] if each.program in READ_ONLY]
+            denied = self.rules.about("deny", "Read")
+            return None if denied and any(map(_names_files, later)) else ""
         if len(unruled) == len(commands) and self.confinable:
             edits = writes or any(self._edits(each, where) for each in reading.every())
+            if edits and not all(self._is_bounded(each, where) for each in reading.every()):
+                return None
             return "edit" if edits else "read"
         if writes and unruled:
             return None
         if not all(self._is_fixed(each, where) for each in unruled):
+            return None
+        ruled = next((at for at, each in enumerate(commands) if each not in unruled), 0)
+        later = [each for each in commands[ruled:] if each in unruled]
+        if len(unruled) < len(commands) and any(map(_names_files, later)):
             return None
         return "" if len(unruled) < len(commands) else "fixed" if not writes else None
 
@@ -167,6 +185,22 @@ class Commands(msgspec.Struct, frozen=True):
         if rule is None and not (command.transparent and command.inner):
             return True
         return any(self._unruled(inner, where) for inner in command.inner)
+
+    def _rereads(self, command: Command, where: Folders) -> bool:
+        """Whether a git command that a rule with a `*` allows would be allowed without it."""
+        rule = self._rule(command)
+        if command.program != "git" or rule is None or rule.command is None:
+            return False
+        return rule.command.is_open and not command.inner and self._reads(command, where)
+
+    def _is_bounded(self, command: Command, where: Folders) -> bool:
+        """Whether a command, where it may write, writes only the files that it was judged by."""
+        if not command.words or command.program in _NEVER_WRITE or self._edits(command, where):
+            return True
+        if read_by(command) is not None or command.inner:
+            return True
+        known = all(word.literal and not word.splits for word in command.words)
+        return known and command.program in {"sed", "awk"} and self._read_by(command) is not None
 
     def _is_fixed(self, command: Command, where: Folders) -> bool:
         """Whether a command is a fixed one, and reads only what may be read."""
@@ -199,12 +233,14 @@ class Commands(msgspec.Struct, frozen=True):
             ),
             "",
         )
-        if not shown and all(self._unruled(each, where) for each in reading.commands):
-            return "it writes a file unasked only where commands can be confined"
-        if not shown:
-            return "it writes a file next to a command that a rule allows"
+        unruled = all(self._unruled(each, where) for each in reading.commands)
         if not self.confinable:
-            return f"`{shown}` runs unasked only where commands can be confined"
+            does = f"`{shown}` runs" if shown else "it writes a file"
+            return f"{does} unasked only where commands can be confined"
+        if unruled:
+            return "it writes a file, and a command in it may write others"
+        if not shown:
+            return "a command that a rule allows may change the files next to it"
         return (
             f"no rule allows `{shown}`, and next to a command that a rule allows it is not confined"
         )
@@ -297,7 +333,8 @@ class Commands(msgspec.Struct, frozen=True):
             return f"it sets {odd}, which changes what other commands do" if odd else ""
         rule, void = self._matched(command)
         if rule is not None and rule.command is not None and rule.command.is_open:
-            shows = self._shows_denied(command, where)
+            shows = DeniedFiles(self.rules, self.files).shown(command, where)
+            shows = shows or git_outside(command, where, self.folders)
             if shows:
                 return shows
         if rule is not None and rule.command is not None and rule.command.named > command.reach:
@@ -321,71 +358,6 @@ class Commands(msgspec.Struct, frozen=True):
         return ""
 
     # Files
-
-    def _files_denied(self, reading: Reading, where: Folders) -> Decision | None:
-        """Hold the words of commands against rules that forbid files."""
-        tools = [tool for tool in ("Read", "Edit") if self.rules.about("deny", tool)]
-        if not tools:
-            return None
-        perhaps: Decision | None = None
-        for command in reading.every():
-            if command.program in _TALKERS or not command.words:
-                continue
-            for word in path_words(command):
-                places = where.places(word)
-                if places is None or any(is_process_path(place.path) for place in places):
-                    perhaps = Decision("ask", "a rule that forbids files may be about it")
-                    continue
-                denied = next(filter(None, (self._place_denied(p, tools) for p in places)), None)
-                if denied is not None:
-                    return denied
-            if perhaps is None:
-                perhaps = self._part_denied(command, where, tools)
-        return perhaps
-
-    def _place_denied(self, place: Place, tools: list[str]) -> Decision | None:
-        rule = self.files.is_denied_by_path(place, *tools)
-        if rule is not None:
-            return Decision("deny", f"the rule {rule.text} forbids it", rule.text)
-        if any(self.files.is_denied_elsewhere(place, each) for each in tools):
-            return Decision("deny", f"{place.path} is the same file as one that a rule denies")
-        return None
-
-    def _part_denied(self, command: Command, where: Folders, tools: list[str]) -> Decision | None:
-        """Ask where a part of a word names a file that a rule denies: `git show HEAD:.env`."""
-        for word in command.words[1:]:
-            for piece in path_pieces(word):
-                for place in where.places(piece) or ():
-                    rule = self.files.is_denied_by_path(place, *tools)
-                    if rule is not None:
-                        reason = f"`{word.text}` may name a file that {rule.text} denies"
-                        return Decision("ask", reason)
-        return None
-
-    def _shows_denied(self, command: Command, where: Folders) -> str:
-        """Say which denied file a command may show without being given its name."""
-        denied = [rule for rule in self.rules.about("deny", "Read") if not rule.is_bare]
-        if not denied:
-            return ""
-        for each in (command, *command.inner):
-            shown = shown_by(each)
-            name = " ".join(word.text for word in each.words[:2])
-            if shown.everything:
-                return f"`{name}` may show a file that {denied[0].text} denies"
-            for folder in shown.folders:
-                places = where.places(folder)
-                if places is None or any(map(self._holds_denied, places)):
-                    return f"`{name}` reads a folder with a file that {denied[0].text} denies"
-        return ""
-
-    def _holds_denied(self, place: Place) -> bool:
-        """Whether a folder has a file in it that must not be read, or too many files to look."""
-        if not os.path.isdir(place.real):
-            return False
-        return any(
-            below is None or self.files.is_denied_by_path(below, "Read") is not None
-            for below in files_below(place.real)
-        )
 
     def _guarded(self, reading: Reading, where: Folders) -> Decision | None:
         """Return what the files that commands are given have to say."""
@@ -416,7 +388,7 @@ class Commands(msgspec.Struct, frozen=True):
 
     def _protected(self, command: Command, where: Folders) -> Decision | None:
         """Ask where a command that does more than read is given a protected place."""
-        if command.program in _TALKERS or self._read_by(command) is not None:
+        if command.program in TALKERS or self._read_by(command) is not None:
             return None
         for word in path_words(command):
             for place in where.places(word) or ():
@@ -443,7 +415,7 @@ class Commands(msgspec.Struct, frozen=True):
             return False
         if command.program == "git" and repository_of(where.all[0]) == "?":
             return False
-        if where.lost and command.program not in _TALKERS and not reads.paths:
+        if where.lost and command.program not in TALKERS and not reads.paths:
             return False
         for word in reads.paths:
             places = where.places(word)
@@ -490,6 +462,18 @@ class Commands(msgspec.Struct, frozen=True):
             ):
                 return False
         return True
+
+
+def _names_files(command: Command) -> bool:
+    """Whether a reading command opens files or folders, which may have changed since it was judged."""
+    if any(not each.writes for each in file_redirections(command)) or command.program == "cd":
+        return True
+    if command.transparent and command.inner:
+        return any(map(_names_files, command.inner))
+    found = fixed_paths(command)
+    if found is None:
+        return any(not word.text.startswith("-") for word in command.words[1:])
+    return bool(found[0])
 
 
 _SAYS: Final[Mapping[Kind, str]] = {"deny": "forbids it", "ask": "asks", "allow": "allows it"}

@@ -13,6 +13,8 @@ from steno.guard.words import Command, Word
 __all__ = ["Folders", "folders_of"]
 
 _MOST: Final = 3
+_LONGEST: Final = 8192
+"""Twice what the kernel takes for a path; patterns are slow on longer ones."""
 
 
 class Folders(msgspec.Struct, frozen=True):
@@ -26,7 +28,7 @@ class Folders(msgspec.Struct, frozen=True):
 
     def places(self, word: Word) -> tuple[Place, ...] | None:
         """Return all places that a word may name; None when that cannot be said."""
-        if not word.literal or word.splits:
+        if not word.literal or word.splits or len(word.text) > _LONGEST:
             return None
         if word.tilde and not self.home:
             return None

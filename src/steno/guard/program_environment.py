@@ -3,14 +3,16 @@
 confined_environment(env, scratch)      a short list of variables, for what nobody approved
 approved_environment(env)               everything but secrets, for what the user approved
 git_settings(folders)                   variables that stop git from running programs
+work_tree(folder)                       the folder whose files git compares and writes there
 """
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
+from steno.errors import StenoError
 from steno.guard.paths import Place, is_inside
 from steno.guard.words import names
 
@@ -20,6 +22,7 @@ __all__ = [
     "git_settings",
     "program_folders",
     "program_trees",
+    "work_tree",
 ]
 
 _PASSED: Final = "STENO_PASS_ENV"
@@ -32,7 +35,7 @@ _SECRET: Final = re.compile(
     r"(?:^|[_-])(?:(?:API|ACCESS|PRIVATE|SIGNING|ENCRYPTION|MASTER|LICENSE|SERVICE|ACCOUNT|SHARED)?KEYS?"
     r"|APIKEYS?|TOKENS?|SECRETS?|SECRETKEY|ACCESSKEY|ACCESSTOKEN|PASS|PASSWD|PASSWORDS?|PASSPHRASE|PWD"
     r"|CREDENTIALS?|CREDS?|AUTH|AUTHORIZATION|COOKIES?|JWT|PAT|BEARER|DSN|SALT|SESSION|CONNECTION_STRING"
-    r"|CONNSTR|HEADERS)(?:$|[_-])|(?:TOKEN|SECRET|PASSWORD|PASSWD|APIKEY)S?$",
+    r"|CONNSTR|HEADERS|WEBHOOKS?)(?:$|[_-])|(?:TOKEN|SECRET|PASSWORD|PASSWD|APIKEY|[A-Z]PASS)S?$",
     re.IGNORECASE,
 )
 # Their names look like secrets, but they hold a number, a name or the place of something.
@@ -66,6 +69,8 @@ _ALWAYS: Final = (
     ("log.showSignature", "false"),
     # The repositories of submodules have settings of their own.
     ("diff.ignoreSubmodules", "dirty"),
+    ("diff.submodule", "short"),
+    ("push.recurseSubmodules", "no"),
     ("status.submoduleSummary", "false"),
     ("submodule.recurse", "false"),
     ("fetch.recurseSubmodules", "false"),
@@ -87,6 +92,7 @@ _PROGRAMS: Final = tuple(
         (r"filter\..+\.(?:clean|smudge|process)", ""),
         (r"pager\..+", "false"),
         (r"submodule\..+\.update", "none"),
+        (r"submodule\..+\.ignore", "dirty"),
         (r"core\.sshcommand", "ssh"),
         (r"(?:core|sequence)\.editor|web\.browser|gpg\.(?:.+\.)?program", "false"),
         (r"merge\..+\.driver|remote\..+\.(?:uploadpack|receivepack|vcs|proxy)", "false"),
@@ -97,6 +103,10 @@ _PROGRAMS: Final = tuple(
         (r"interactive\.difffilter|gpg\.ssh\.defaultkeycommand|uploadpack\.packobjectshook", ""),
     )
 )
+# Settings that name a file, which git may show or write.
+_NAMES_FILE: Final = re.compile(r".*(?:file|template|path|list|dir)", re.IGNORECASE | re.DOTALL)
+# A list of files: another value is added to it and replaces none.
+_ADDED_TO: Final = "blame.ignorerevsfile"
 _MOST_NAMES: Final = 2000
 _SECONDS: Final = 5.0
 
@@ -160,18 +170,28 @@ def approved_environment(env: Mapping[str, str], passed: Iterable[str] = ()) -> 
 def _is_secret(name: str, value: str) -> bool:
     if _URL_WITH_PASSWORD.search(value):
         return True
-    if name in _NOT_SECRET or not _SECRET.search(name):
+    # `API_KEY2` is one key of several.
+    if name in _NOT_SECRET or not _SECRET.search(name.rstrip("0123456789")):
         return False
     return not _HARMLESS_VALUE.fullmatch(value)
 
 
-def git_settings(folders: Iterable[str], *, alone: bool = False) -> dict[str, str]:
+def git_settings(
+    folders: Iterable[str], *, alone: bool = False, strict: bool = False, pushes: bool = False
+) -> dict[str, str]:
     """Return variables under which git runs no program that a repository's settings name.
 
     Args:
         folders: Where git may be run; names in the settings of their repositories are read.
         alone: Whether the settings of user and system are left out as well, but for the folders
             that they call safe.
+        strict: Whether nothing else keeps git in check, so that settings which cannot be read are
+            an error.
+        pushes: Whether it pushes: git runs the hooks of a repository on this machine without these
+            variables, so pushing to one is not possible.
+
+    Raises:
+        StenoError: the settings of a repository cannot be read, or there are too many.
     """
     pairs = [*_ALWAYS]
     found = dict(_GIT)
@@ -182,7 +202,16 @@ def git_settings(folders: Iterable[str], *, alone: bool = False) -> dict[str, st
             "GIT_ATTR_NOSYSTEM": "1",
         }
         pairs += [("safe.directory", folder) for folder in _safe_folders()]
-    pairs += {pair: None for folder in dict.fromkeys(folders) for pair in _of_repository(folder)}
+    if pushes:
+        pairs.append(("protocol.file.allow", "never"))
+    named: dict[str, str] = {}
+    for folder in dict.fromkeys(folders):
+        named |= _of_repository(folder, strict=strict)
+    if strict and len(named) > _MOST_NAMES:
+        raise StenoError(f"the repository has more than {_MOST_NAMES} settings that name programs")
+    if strict and _ADDED_TO in named:
+        raise StenoError(f"the setting {_ADDED_TO} names a file outside the working folder")
+    pairs += list(named.items())[:_MOST_NAMES]
     found["GIT_CONFIG_COUNT"] = str(len(pairs))
     for at, (name, value) in enumerate(pairs):
         found[f"GIT_CONFIG_KEY_{at}"] = name
@@ -190,18 +219,40 @@ def git_settings(folders: Iterable[str], *, alone: bool = False) -> dict[str, st
     return found
 
 
-def _of_repository(folder: str) -> Iterator[tuple[str, str]]:
-    """Yield the settings of a folder's repository that name a program, with harmless values."""
-    said = _git_config(folder, "--list", "--show-scope", "--name-only", "-z").split(b"\0")
-    count = 0
-    for scope, entry in zip(said[::2], said[1::2], strict=False):
-        name = entry.decode("utf-8", "surrogateescape")
-        value = next((value for form, value in _PROGRAMS if form.fullmatch(name)), None)
-        if scope not in _OF_USER and value is not None:
-            count += 1
-            if count > _MOST_NAMES:
-                return
-            yield name, value
+def work_tree(folder: str) -> str:
+    """Return the real path of the folder whose files git compares and writes; empty if none."""
+    said = _git_says(folder, "-c", "core.fsmonitor=false", "rev-parse", "--show-toplevel")
+    text = os.fsdecode((said or b"").removesuffix(b"\n"))
+    return os.path.realpath(text) if text else ""
+
+
+def _of_repository(folder: str, *, strict: bool) -> dict[str, str]:
+    """Return the settings of a folder's repository that name a program, with harmless values."""
+    found: dict[str, str] = {}
+    said = _git_says(folder, "config", "--list", "--show-scope", "-z")
+    if said is None and strict:
+        raise StenoError(f"the settings of the repository of {folder} cannot be read")
+    entries = (said or b"").split(b"\0")
+    for scope, entry in zip(entries[::2], entries[1::2], strict=False):
+        if scope not in _OF_USER:
+            found |= _neutral(entry, folder)
+    # What it says of submodules holds as if it stood in the settings.
+    listed = os.path.join(work_tree(folder), ".gitmodules")
+    if os.path.isfile(listed):
+        said = _git_says(folder, "config", "-f", listed, "--list", "-z")
+        for entry in (said or b"").split(b"\0"):
+            found |= _neutral(entry, folder)
+    return found
+
+
+def _neutral(entry: bytes, folder: str) -> dict[str, str]:
+    """Return a harmless value for a setting that names a program, or a file outside the folder."""
+    name, _, given = os.fsdecode(entry).partition("\n")
+    value = next((value for form, value in _PROGRAMS if form.fullmatch(name)), None)
+    if value is None and _NAMES_FILE.fullmatch(name):
+        place = Place.of(os.path.expanduser(given), folder)
+        value = None if is_inside(place, (folder,)) else os.devnull
+    return {} if value is None else {name: value}
 
 
 _OF_USER: Final = frozenset({b"system", b"global"})
@@ -210,23 +261,23 @@ _OF_USER: Final = frozenset({b"system", b"global"})
 @lru_cache(maxsize=1)
 def _safe_folders() -> tuple[str, ...]:
     """Return the folders whose repositories the user trusts although they belong to others."""
-    said = _git_config(os.sep, "--get-all", "-z", "safe.directory")
-    return tuple(each.decode("utf-8", "surrogateescape") for each in said.split(b"\0") if each)
+    said = _git_says(os.sep, "config", "--get-all", "-z", "safe.directory") or b""
+    return tuple(os.fsdecode(each) for each in said.split(b"\0") if each)
 
 
-def _git_config(folder: str, *words: str) -> bytes:
-    """Return what `git config` says, which runs no program; nothing where it fails."""
+def _git_says(folder: str, *words: str) -> bytes | None:
+    """Return what git prints for words that run no program; None where it fails."""
     import shutil
     import subprocess
 
     path = os.pathsep.join(program_folders(os.environ, (folder,) if folder != os.sep else ()))
     program = shutil.which("git", path=path)
     if program is None:
-        return b""
+        return None
     env = {name: os.environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in os.environ}
     try:
         done = subprocess.run(
-            [program, "config", *words],
+            [program, *words],
             cwd=folder,
             env={**env, "PATH": path},
             stdin=subprocess.DEVNULL,
@@ -235,5 +286,5 @@ def _git_config(folder: str, *words: str) -> bytes:
             check=False,
         )
     except (OSError, ValueError, subprocess.TimeoutExpired):
-        return b""
-    return done.stdout if done.returncode == 0 else b""
+        return None
+    return done.stdout if done.returncode == 0 else None

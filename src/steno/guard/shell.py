@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST_COMMANDS", "Reading", "read_script"]
 
 MOST_COMMANDS: Final = 50
+_MOST_WORDS: Final = 1000
 _MOST_BYTES: Final = 64 << 10
 _MOST_DEPTH: Final = 40
 _MOST_SCRIPTS: Final = 4
@@ -84,7 +85,15 @@ def _read(script: str, depth: int, *, repeated: bool = False) -> Reading:
     troubles += reader.troubles
     if sum(1 for _ in _every(tuple(reader.commands))) > MOST_COMMANDS:
         troubles.append(f"it has more than {MOST_COMMANDS} commands")
+    if sum(map(_size, reader.commands)) > _MOST_WORDS:
+        # Each word is looked up on disk several times, so no command is judged at all.
+        return Reading(trouble=f"it has more than {_MOST_WORDS} words")
     return Reading(tuple(reader.commands), troubles[0] if troubles else "", reader.tests)
+
+
+def _size(command: Command) -> int:
+    """Return how many words, variables and redirections a command has."""
+    return len(command.words) + len(command.assignments) + len(command.redirections)
 
 
 def _unseen(char: str) -> bool:

@@ -7,11 +7,15 @@ from tests.security.permissions.families import (
     denied_reads,
     edits,
     git_settings,
+    git_under_rules,
     known,
+    named_files,
     processes,
     readers,
+    rule_words,
     rules,
     shell,
+    shell_words,
     start,
 )
 
@@ -25,5 +29,9 @@ FAMILIES: Final[dict[str, tuple[Attack, ...]]] = {
     "denied": denied_reads.ATTACKS,
     "edits": edits.ATTACKS,
     "start": start.ATTACKS,
+    "git-rules": git_under_rules.ATTACKS,
+    "named": named_files.ATTACKS,
+    "rule-words": rule_words.ATTACKS,
+    "shell-words": shell_words.ATTACKS,
 }
 ATTACKS: Final = tuple(each for family in FAMILIES.values() for each in family)

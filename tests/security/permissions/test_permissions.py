@@ -29,11 +29,13 @@ pytestmark = pytest.mark.timeout(300)
 
 _QUICK: Final[dict[Mode, tuple[str, ...]]] = {
     "default": tuple(FAMILIES),
-    "acceptEdits": ("known", "edits"),
+    "acceptEdits": ("known", "edits", "named"),
     "plan": ("known",),
 }
 """The families that `make test` runs, by mode."""
-_UNCONFINED: Final[dict[Mode, tuple[str, ...]]] = {"default": ("known", "git", "readers")}
+_UNCONFINED: Final[dict[Mode, tuple[str, ...]]] = {
+    "default": ("known", "git", "readers", "git-rules")
+}
 """The families that it runs as if the kernel could not confine a command."""
 _FULL: Final[dict[Mode, tuple[str, ...]]] = dict.fromkeys(MODES, tuple(FAMILIES))
 _REQUEST: Final = Asked(body={"tools": [{}], "messages": []})

@@ -106,6 +106,7 @@ class Supervisor:
             raise CannotConfine("the helper ended")
         kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+        _end_first_without_memory()
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
@@ -211,6 +212,12 @@ class Supervisor:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 os.rmdir(path)
             os.close(lock)
+
+
+def _end_first_without_memory() -> None:
+    """Let the kernel end this process and what it starts before others when memory is used up."""
+    with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+        file.write("1000")
 
 
 def _is_at(descriptor: int, path: str) -> bool:
