@@ -36,8 +36,10 @@ OR_NONE := || test $$? -eq 5
 
 GENERATORS := make_prices make_views make_format_docs make_cli_docs make_findings_docs make_dependency_docs make_examples make_screens campaign.page
 
+ANSWERS := guard.recorded_answers safe.recording check.cases format.answers session.test_resumed_answers
+
 .DEFAULT_GOAL := help
-.PHONY: help venv run test check bench interop interop-quick faults campaign fuzz mutation docs pins audit clean
+.PHONY: help venv run test check bench interop interop-quick faults campaign fuzz mutation answers docs pins audit clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -92,6 +94,10 @@ fuzz: $(VENV)/.fuzz ## fuzz one TARGET for SECONDS, guided by coverage
 
 mutation: $(VENV)/.dev ## measure which changes to a PACKAGE its tests notice
 	@$(ALONE) $(BIN)/python -m tools.mutation $(PACKAGE) --sample $(SAMPLE) --seed $(SEED) $(ARGS)
+
+answers: $(VENV)/.dev ## record the answers that tests compare with anew, and print what differs
+	@$(ALONE) set -e; for table in $(ANSWERS); do $(BIN)/python -m tests.$$table; done; \
+	STENO_RECORD_ANSWERS=1 $(PYTEST) -q -s tests/index tests/store -k "table or limits or exact"
 
 docs: $(VENV)/.dev ## write everything that is generated again
 	@$(ALONE) set -e; for tool in $(GENERATORS); do $(BIN)/python -m tools.$$tool; done
