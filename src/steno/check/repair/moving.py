@@ -63,13 +63,19 @@ class _Line:
         if parts:
             self._take_out({each for part in parts for each in part})
         if last:
-            self._whole(_last_of(calls, last))
+            self._whole(last, _last_of(calls, last))
 
-    def _whole(self, call: Node) -> None:
+    def _whole(self, ids: list[str], call: Node) -> None:
         if self.node.parent == call.uuid:
             return
         # The call must not hang on nothing but the result.
         if self.graph.parent(call) is self.node and self.node.parent is None:
+            blocks = objects_in(message_of(self.drafts, self.node).get("content"))
+            if not all(_answers(block, ids) for block in blocks):
+                # The words beside it begin the conversation.
+                self._part(ids, call)
+                self._take_out(set(ids))
+                return
             what = "set aside a result that cannot be hung on its call: nothing else comes before"
             self.drafts.set_aside(self.node, self.finding, what)
             return
@@ -91,8 +97,9 @@ class _Line:
             "timestamp": fields.get("timestamp"),
             "sourceToolAssistantUUID": call.uuid,
         }
-        what = f"{_HANG}, apart from those of other responses"
-        self.drafts.insert(self.node, record, self.finding, what)
+        what = f"{_HANG}, apart from what else the line has"
+        after = max(self.node, call, key=lambda node: node.index)
+        self.drafts.insert(after, record, self.finding, what)
 
     def _take_out(self, ids: set[str]) -> None:
         message = message_of(self.drafts, self.node)
