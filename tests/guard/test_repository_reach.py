@@ -58,6 +58,12 @@ def _reached(
         (("--work-tree=t=u", "log"), ["/w", "/w/t=u"]),
         (("-P", "-C", "a", "log"), ["/w", "/w/a"]),
         (("--no-pager", "--work-tree=t", "log"), ["/w", "/w/t"]),
+        (("-c", "a.b=c", "-C", "a", "log"), ["/w", "/w/a"]),
+        (("--namespace", "n", "-C", "a", "log"), ["/w", "/w/a"]),
+        (("--namespace=n", "-C", "a", "log"), ["/w", "/w/a"]),
+        (("--config-env", "a.b=C", "--attr-source", "HEAD", "-C", "a"), ["/w", "/w/a"]),
+        (("--super-prefix", "-C", "-C", "a"), ["/w", "/w/a"]),
+        (("-c",), ["/w"]),
         (("log", "-C", "a"), ["/w"]),
         (("-C",), ["/w", "/w/."]),
         ((), ["/w"]),
@@ -155,6 +161,10 @@ def test_a_folder_made_to_look_like_a_repository_has_no_inside(tmp_path: Path) -
 # What a repository names
 
 
+def _unchanged(_: Path) -> None:
+    """Leave the repository as git makes it."""
+
+
 def _link(top: Path) -> None:
     (top / ".git").rename(top.parent / "outside" / "moved")
     (top / ".git").symlink_to(top.parent / "outside" / "moved")
@@ -215,7 +225,7 @@ def _outside(name: str) -> str:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda _: None, ""),
+        (_unchanged, ""),
         (_link, "the repository of BASE/top is BASE/outside/moved, outside the working folders"),
         (_file, "the repository of BASE/top is BASE/outside/moved, outside the working folders"),
         (_inner_file, ""),
