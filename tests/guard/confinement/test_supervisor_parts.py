@@ -36,8 +36,12 @@ def test_limits_are_lowered_and_never_raised_above_the_hard_one(
     monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, made: tuple[int, int] | None
 ) -> None:
     calls: list[tuple[int, tuple[int, int]]] = []
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
-    monkeypatch.setattr(resource, "setrlimit", lambda limit, pair: calls.append((limit, pair)))
+    monkeypatch.setattr(resource, "getrlimit", {resource.RLIMIT_CORE: (soft, hard)}.__getitem__)
+
+    def noted(limit: int, pair: tuple[int, int]) -> None:
+        calls.append((limit, pair))
+
+    monkeypatch.setattr(resource, "setrlimit", noted)
     supervisor._lower(resource.RLIMIT_CORE, 100)
     assert calls == ([] if made is None else [(resource.RLIMIT_CORE, made)])
 
