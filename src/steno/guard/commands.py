@@ -157,9 +157,7 @@ class Commands(msgspec.Struct, frozen=True):
             held = [each for each in commands if each in unruled or self._rereads(each, where)]
             unruled = held if len(held) == len(commands) else unruled
         if commands and not unruled and not writes:
-            later = [each for each in commands[1:] if each.program in READ_ONLY]
-            denied = self.rules.about("deny", "Read")
-            return None if denied and any(map(_names_files, later)) else ""
+            return None if self._may_show_denied(commands[1:]) else ""
         if len(unruled) == len(commands) and self.confinable:
             edits = writes or any(self._edits(each, where) for each in reading.every())
             if edits and not all(self._is_bounded(each, where) for each in reading.every()):
@@ -171,9 +169,11 @@ class Commands(msgspec.Struct, frozen=True):
             return None
         ruled = next((at for at, each in enumerate(commands) if each not in unruled), 0)
         later = [each for each in commands[ruled:] if each in unruled]
-        if len(unruled) < len(commands) and any(map(_names_files, later)):
+        if len(unruled) == len(commands):
+            return "fixed" if not writes else None
+        if any(map(_names_files, later)) or self._may_show_denied(commands[ruled + 1 :]):
             return None
-        return "" if len(unruled) < len(commands) else "fixed" if not writes else None
+        return ""
 
     def _unruled(self, command: Command, where: Folders) -> bool:
         """Whether a command, or one inside it, is allowed without a rule that names it."""
@@ -186,9 +186,17 @@ class Commands(msgspec.Struct, frozen=True):
             return True
         return any(self._unruled(inner, where) for inner in command.inner)
 
+    def _may_show_denied(self, later: tuple[Command, ...]) -> bool:
+        """Whether reading commands may show a denied file that others have put under their names."""
+        if not self.rules.about("deny", "Read"):
+            return False
+        return any(_is_reader(each) and _names_files(each) for each in later)
+
     def _rereads(self, command: Command, where: Folders) -> bool:
         """Whether a git command that a rule with a `*` allows would be allowed without it."""
         rule = self._rule(command)
+        if rule is None and command.transparent and command.inner:
+            return all(self._rereads(inner, where) for inner in command.inner)
         if command.program != "git" or rule is None or rule.command is None:
             return False
         return rule.command.is_open and not command.inner and self._reads(command, where)
@@ -234,13 +242,13 @@ class Commands(msgspec.Struct, frozen=True):
             "",
         )
         unruled = all(self._unruled(each, where) for each in reading.commands)
+        if not shown and not unruled:
+            return "a command that a rule allows may change the files next to it"
         if not self.confinable:
             does = f"`{shown}` runs" if shown else "it writes a file"
             return f"{does} unasked only where commands can be confined"
         if unruled:
             return "it writes a file, and a command in it may write others"
-        if not shown:
-            return "a command that a rule allows may change the files next to it"
         return (
             f"no rule allows `{shown}`, and next to a command that a rule allows it is not confined"
         )
@@ -462,6 +470,13 @@ class Commands(msgspec.Struct, frozen=True):
             ):
                 return False
         return True
+
+
+def _is_reader(command: Command) -> bool:
+    """Whether a command, or one that it does nothing but run, is known to read."""
+    if command.transparent and command.inner:
+        return any(map(_is_reader, command.inner))
+    return base_name(command.program) in READ_ONLY
 
 
 def _names_files(command: Command) -> bool:

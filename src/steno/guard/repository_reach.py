@@ -23,6 +23,8 @@ __all__ = ["git_outside", "git_run_folders"]
 _MOST_ENTRIES: Final = 20_000
 _MOST_BYTES: Final = 1 << 16
 _NAMES_FOLDER: Final = ("-C", "--git-dir", "--work-tree")
+# Their value is the next word, and options may follow it.
+_TAKES_VALUE: Final = ("-c", "--config-env", "--namespace", "--super-prefix", "--attr-source")
 
 
 def git_outside(command: Command, where: Folders, working: tuple[str, ...]) -> str:
@@ -60,6 +62,8 @@ def git_run_folders(
             name, given, value = word.text.partition("=")
             if not name.startswith("-"):
                 break
+            if name in _TAKES_VALUE and not given:
+                next(rest, None)
             if name not in _NAMES_FOLDER:
                 continue
             target = Word(value) if given else next(rest, literal("."))
