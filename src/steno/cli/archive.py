@@ -300,6 +300,7 @@ def _restore(archive: Archive, entries: list[Entry], screen: Screen, wanted: _As
 def _restored_line(each: Restored) -> Line:
     mark, style, said = _STATES[each.state]
     about = said or words.size(each.size)
+    about = one_line(f"{about}: {each.reason}", _LONG) if each.reason else about
     return [(mark, style), f" {one_line(each.path, _LONG)}  ", (about, "dim")]
 
 

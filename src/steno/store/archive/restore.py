@@ -8,9 +8,10 @@ from typing import Literal
 import msgspec
 
 from steno.errors import NotFound, Unreadable, Unwritable
-from steno.store.archive.index import File, Index
+from steno.store.archive.index import INDEX, File, Index
 from steno.store.archive.keep import frame_digests
 from steno.store.archive.source import Frames
+from steno.store.archive.verify import advice
 from steno.store.discover import config_of
 from steno.store.disk import make_folder
 from steno.store.read import FileSource
@@ -29,6 +30,8 @@ class Restored(msgspec.Struct, frozen=True):
     """Written; there already, with the same bytes; there with other bytes, and left alone; or
     damaged in the archive, and not written."""
     size: int = 0
+    reason: str = ""
+    """Which lines of the journal are damaged, and what can be done about it."""
 
 
 def restore(index: Index, to: str | None, generation: int) -> list[Restored]:
@@ -36,7 +39,22 @@ def restore(index: Index, to: str | None, generation: int) -> list[Restored]:
     chosen = [_generation(index, generation)] if generation else []
     instead = {file.path for file in chosen}
     files = chosen + [file for file in index.newest() if file.path not in instead]
-    return [_put_back(index, file, _target(index, file, to)) for file in files]
+    done = [_put_back(index, file, _target(index, file, to)) for file in files]
+    if index.strays:
+        done.append(_damaged(index, os.path.join(index.folder, INDEX), index.path))
+    return done
+
+
+def _damaged(index: Index, target: str, path: str) -> Restored:
+    reason = "; ".join(index.damage[:3]) or "a part of it is missing"
+    return Restored(target, "damaged", 0, f"{reason}; {advice(path)}")
+
+
+def _is_cut(index: Index, file: File) -> bool:
+    """Say whether a part of a file cannot be given back, because lines of the journal are damaged."""
+    copy = index.data_path(file)
+    longer = bool(index.torn) and os.path.exists(copy) and os.path.getsize(copy) > file.packed
+    return longer or file.reach > file.size
 
 
 def _generation(index: Index, wanted: int) -> File:
@@ -67,6 +85,8 @@ def _target(index: Index, file: File, to: str | None) -> str:
 def _put_back(index: Index, file: File, target: str) -> Restored:
     if os.path.lexists(target):
         return Restored(target, "same" if _is_same(file, target) else "other", file.size)
+    if _is_cut(index, file):
+        return _damaged(index, target, file.path)
     try:
         make_folder(os.path.dirname(os.path.abspath(target)))
     except OSError as error:

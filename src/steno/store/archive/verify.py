@@ -22,7 +22,7 @@ from steno.store.scratch import unreadable
 if TYPE_CHECKING:
     from steno.store.archive.archive import Archive, Done
 
-__all__ = ["Failure", "flaw_of", "verify", "verify_all"]
+__all__ = ["Failure", "advice", "flaw_of", "verify", "verify_all"]
 
 _ANEW: Final = (
     "`steno archive --full` keeps it anew from the file on disk (with the --root or --demo that it "
@@ -99,7 +99,7 @@ def verify(folder: str, done: "Done") -> Iterator[Failure]:
     if not index.whole and _has_lost_journal(folder):
         yield Failure("", folder, f"{INDEX} is missing", _AGAIN)
     for said in index.damage:
-        yield Failure(index.path, folder, said, _AGAIN if os.path.exists(index.path) else _LOST)
+        yield Failure(index.path, folder, said, advice(index.path))
     for file in index.standing():
         copy = index.data_path(file)
         flaw = flaw_of(copy, file, done)
@@ -110,6 +110,11 @@ def verify(folder: str, done: "Done") -> Iterator[Failure]:
         other = _on_disk(index, file)
         if other:
             yield Failure(file.path, copy, other, _ANEW)
+
+
+def advice(path: str) -> str:
+    """Return what can be done about a damaged journal: the file itself may still be on the disk."""
+    return _AGAIN if os.path.exists(path) else _LOST
 
 
 def _has_lost_journal(folder: str) -> bool:

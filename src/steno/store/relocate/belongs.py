@@ -23,7 +23,6 @@ _TOPS: Final = ("projects", "conversations")
 _SUFFIX: Final = ".jsonl"
 _CWD: Final = re.compile(rb'(?<!\\)"cwd"\s*:\s*("[^"\\]*(?:\\.[^"\\]*)*")')
 _MOST: Final = 64 << 20
-_SHARED: Final = ("sessions-index.json",)
 
 
 class Belongings(msgspec.Struct):
