@@ -1,12 +1,18 @@
 """The edges of reading lines: which object is still tried, which line is sound, what begins where."""
 
+import json
+from itertools import product
+
 import pytest
 
 from steno.format import loose as loose_module
-from steno.format.lines import Stretch, make_record, read_bytes, read_stretches
+from steno.format import salvage
+from steno.format.lines import Stretch, make_record, read_bytes, read_line, read_stretches
 from steno.format.loose import loose
 from steno.format.objects import Objects
+from steno.format.paths import Place, transcript_place
 from steno.format.records import Gap, Record
+from steno.format.reroot import Reroot
 from steno.format.settings import MASK, settings
 from steno.format.source import BytesSource
 from steno.format.views import view_of
@@ -169,3 +175,76 @@ def test_every_kind_of_value_is_read_by_the_decoder_for_what_is_shallow(raw: byt
         assert decoder.decode(raw) == expected
     assert decoder.decode(raw) == loose(raw)
     assert [type(each) for each in decoder.decode(b'[1,1.0,"1",false]')] == [int, float, str, bool]
+
+
+def test_sound_lines_are_not_searched_for_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearly all lines are sound, and to search one takes many times longer."""
+
+    def refuse(line: bytes, offset: int, **_: bool) -> None:
+        raise AssertionError((line, offset))
+
+    monkeypatch.setattr(salvage, "salvage", refuse)
+    data = (GOOD + b"\n") * 3 + b"{}\n" + GOOD
+    assert [piece.offset for piece in read_bytes(data)] == [0, 43, 86, 129, 132]
+    for part in read_stretches(BytesSource(data)):
+        assert isinstance(part, Stretch)
+        assert all(isinstance(p, Record) for line in part.lines() for p in read_line(line))
+    with pytest.raises(AssertionError):
+        list(read_bytes(b" " + GOOD))
+
+
+@pytest.mark.parametrize(("cap", "lines"), [(10, 1), (20, 1), (21, 2), (31, 2), (32, 3), (33, 3)])
+def test_a_stretch_has_as_many_lines_as_fit_below_the_cap(cap: int, lines: int) -> None:
+    data = b"0123456789\n" * 13
+    first, *parts = read_stretches(BytesSource(data), cap=cap)
+    assert isinstance(first, Stretch)
+    # The first line of a chunk may go on from the chunk before.
+    assert (first.offset, first.data) == (0, b"0123456789")
+    assert [
+        (part.offset, len(list(part.lines()))) for part in parts if isinstance(part, Stretch)
+    ] == [(11 + 11 * at, lines) for at in range(0, 12, lines)]
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        (b'{"type":"us', "torn"),
+        (b' \t{"type":"us', "torn"),
+        (b'{"type":"us \t', "torn"),
+        (b'x{"type":"us', "not-json"),
+        (b" x {", "not-json"),
+        (b" [1] ", "not-object"),
+    ],
+)
+def test_what_begins_with_a_brace_behind_blanks_is_torn(line: bytes, name: str) -> None:
+    (gap,) = read_bytes(line + b"\n")
+    assert isinstance(gap, Gap)
+    assert [(note.id, note.span.length) for note in gap.damage] == [(f"line.{name}", len(line))]
+
+
+@pytest.mark.parametrize("rest", ["", "/a", "/a/ö"])
+def test_a_path_is_put_elsewhere_however_json_spells_it(rest: str) -> None:
+    paths = Reroot([("/home/ada/wörk", "/srv/nëw")])
+    for ascii_only, escaped in product((False, True), (False, True)):
+        before, after = (
+            json.dumps({"cwd": folder + rest}, ensure_ascii=ascii_only)
+            for folder in ("/home/ada/wörk", "/srv/nëw")
+        )
+        if escaped:
+            before, after = before.replace("/", "\\/"), after.replace("/", "\\/")
+        assert paths.apply(before.encode()) == (after.encode(), 1)
+        assert paths.back().apply(after.encode()) == (before.encode(), 1)
+
+
+def test_a_folder_of_sub_agents_is_a_folder_and_no_file() -> None:
+    assert transcript_place(("a", "b", "subagents")) == Place("unknown", "subagents", "b")
+    assert transcript_place(("a", "b", "subagents", "x.jsonl")) == Place(
+        "unknown", "x.jsonl", "a", "b"
+    )
+
+
+def test_bytes_in_memory_come_from_the_beginning_unless_told_otherwise() -> None:
+    source = BytesSource(b"abc")
+    assert [list(source.chunks()), list(source.chunks(1))] == [[b"abc"], [b"bc"]]
+    assert [list(source.chunks(at)) for at in (2, 3, 4)] == [[b"c"], [], []]
+    assert (source.size, source.read(1, 1), source.read(2, 9)) == (3, b"b", b"c")
