@@ -1,4 +1,4 @@
-"""What every reader and writer of the format makes of hundreds of small inputs, in full.
+"""What every reader and writer of the format makes of many hundreds of small inputs, in full.
 
 Where a change of an answer is meant, `python -m tests.format.answers` writes the tables anew.
 """

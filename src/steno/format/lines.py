@@ -211,7 +211,7 @@ def _holes(chunks: Iterable[bytes]) -> Iterator[bytes | int]:
             body = body[:start]
         if body:
             yield body
-        begun = not zeros and (len(body) > start or (begun and not start))
+        begun = len(body) > start
     if zeros:
         yield zeros
 

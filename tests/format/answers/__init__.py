@@ -11,7 +11,7 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Final
 
-from tests.format.answers import names, pieces, records, small_files, written
+from tests.format.answers import dialects, names, pieces, records, small_files, written
 
 __all__ = ["TABLES", "recorded"]
 
@@ -19,6 +19,7 @@ Answers = Callable[[], Iterator[tuple[str, str]]]
 TABLES: Final[dict[str, Answers]] = {
     "pieces": pieces.answers,
     "records": records.answers,
+    "dialects": dialects.answers,
     "names": names.answers,
     "small_files": small_files.answers,
     "written": written.answers,

@@ -146,12 +146,8 @@ def answers() -> Iterator[tuple[str, str]]:
     read, _ = settings(_line({"deep": nested}))
     assert read is not None
     yield "settings, deep", str(read.masked.count("["))
-    yield (
-        "hints",
-        ", ".join(
-            f"{name} {Damage(name, _NOWHERE).hint == words}" for name, words in HINTS.items()
-        ),
-    )
+    for name in HINTS:
+        yield f"hint {name}", Damage(name, _NOWHERE).hint
     yield "no hint", repr(Damage("zzz", _NOWHERE).hint)
 
 

@@ -1,0 +1,337 @@
+"""The edges of the index: what is still held, still counted, still the same time or path."""
+
+import os
+import signal
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from tests.builders import session, text, tool
+from tests.index.searching import Searched, harbour, ledger, prompts, write
+from tests.index.transcripts import TRANSCRIPTS
+from tests.recorded_answers import assert_recorded
+
+from steno.format.records import Gap
+from steno.format.source import BytesSource
+from steno.index.database import DATABASE
+from steno.index.harvest import lines_of
+from steno.index.home import Home
+from steno.index.lines import decode_lines
+from steno.index.search import scope
+from steno.index.search.finder import Order
+from steno.index.search.grep import Pattern
+from steno.index.search.language import parse
+from steno.index.search.leaves import leaves_of, reason_of_silence
+from steno.index.search.reader import Reader
+from steno.index.search.survey import survey
+from steno.index.state import SHIFT
+from steno.index.sync import sync
+from steno.index.texts import LONGEST_WORD
+from steno.store.archive import gone
+
+ANSWERS: Final = Path(__file__).with_name("answers")
+
+# Paths and filters
+
+_VALUES: Final = (
+    *("a.py", "./a.py", "/a.py", "src/a.py", "./src/a.py", "/src/a.py", "/w/src/a.py", "//a.py"),
+    *("src/", "/w/src/", "w/src/", "*.py", "s*/a.py", "/w/*.py", "?.py", "src/?.py"),
+    *("A.PY", "src\\a.py", "c:\\w\\a.py", "w", ".py", "*"),
+)
+_PATHS: Final = (
+    *("a.py", "src/a.py", "/a.py", "/src/a.py", "/w/src/a.py", "/w/xsrc/a.py", "w/src/a.py"),
+    *("/w/src/aa.py", "src/b/a.py", "/x/w", "c:/w/a.py", "xsrc/a.py", "./a.py"),
+)
+
+
+def test_every_path_is_meant_or_not_as_recorded() -> None:
+    test = vars(scope)["_path_test"]
+    answers = {value: [path for path in _PATHS if test(value)(path)] or "none" for value in _VALUES}
+    assert_recorded(ANSWERS / "file_filters.json", answers)
+
+
+def test_a_failed_result_keeps_all_that_it_is_known_by(tmp_path: Path) -> None:
+    made = Searched(tmp_path, [harbour(), ledger()])
+    ((message,),) = [made.found("has:error").messages]
+    for query in ("in:output", "tool:Bash", "project:tide", "branch:fix/surge"):
+        assert made.found(f"has:error {query}").messages == [message], query
+        assert message not in made.found(f"-has:error {query} the OR in OR py OR 1").messages
+    for query in ("in:input", "tool:Read", "project:ledger", "branch:main", "model:cedar"):
+        assert made.found(f"has:error {query}").messages == [], query
+
+
+def test_the_engine_alone_answers_what_is_plain(tmp_path: Path) -> None:
+    """Not a scope of single messages, or one that is empty; no wildcard before a word."""
+    made = Searched(tmp_path, [harbour(), ledger()])
+    assert not made.finder.has_split
+    plain = {
+        query: made.finder.plain(parse(query)) is not None
+        for query in (
+            *("relay", "relay blink", "relay -blink", "relay OR blink", '"the relay"', "rel*"),
+            *("tool:Bash", "project:tide relay", "-tool:nothing relay"),
+            *("tool:nothing", "tool:nothing relay", "file:*.py", "-file:*.py relay", "*elay"),
+            *("relay *link", "relay -*link"),
+        )
+    }
+    assert [query for query, alone in plain.items() if not alone] == [
+        *("tool:nothing", "tool:nothing relay", "file:*.py", "-file:*.py relay", "*elay"),
+        *("relay *link", "relay -*link"),
+    ]
+
+
+def test_words_of_messages_in_several_parts_are_joined_and_not_left_to_the_engine(
+    tmp_path: Path,
+) -> None:
+    many = session(seed="parts").user([text("alpha"), text("beta")])
+    many.assistant(text("gamma"), tool("Bash", command="delta")).result("ok")
+    made = Searched(tmp_path, [many.done()])
+    assert made.finder.has_split
+    plain = {
+        query: made.finder.plain(parse(query)) is not None
+        for query in ("alpha", "alpha OR beta", "gamma delta", "gamma -delta", "tool:Bash")
+    }
+    assert [query for query, alone in plain.items() if alone] == [
+        *("alpha", "alpha OR beta", "tool:Bash"),
+    ]
+
+
+@pytest.mark.parametrize("order", ["newest", "oldest"])
+def test_the_first_millisecond_of_all_is_a_time_and_zero_is_none(
+    tmp_path: Path, order: Order
+) -> None:
+    made = Searched(tmp_path, ())
+    for number, time in enumerate(("00:00:00.000", "00:00:00.001", "00:00:00.002", "00:00:01.000")):
+        path = write(made.root, session(seed=f"t{number}").user(f"gull n{number}").done())
+        lines = path.read_bytes().split(b"\n")
+        stamp = f'"timestamp":"1970-01-01T{time}Z","was":'.encode()
+        path.write_bytes(b"\n".join(line.replace(b'"timestamp":', stamp) for line in lines))
+    made.open()
+    said = [hit.text.parts[0].text for hit in made.hits("gull", order)]
+    dated = ["gull n1", "gull n2", "gull n3"]
+    assert said == ([*dated, "gull n0"] if order == "oldest" else [*reversed(dated), "gull n0"])
+    counted = survey(made.finder, parse("gull"), order)
+    assert counted.first(9) == made.found("gull", order).messages
+    assert [counted.first(number) for number in (1, 2)] == [
+        counted.first(9)[:1],
+        counted.first(9)[:2],
+    ]
+
+
+# Reading again
+
+
+def test_the_tools_of_the_last_eight_files_are_remembered(tmp_path: Path) -> None:
+    made = Searched(
+        tmp_path,
+        [
+            session(seed=f"s{n}").user("go").assistant(tool(f"Tool{n}")).result("ok").done()
+            for n in range(10)
+        ],
+    )
+    rows = made.index.connection.execute("SELECT result, name FROM tool_calls ORDER BY result")
+    results: list[tuple[int, str]] = rows.fetchall()
+    assert len(results) == 10
+    with Reader(made.index.connection) as reader:
+        held: dict[int, Any] = vars(reader)["_tools"]
+        for number, (message, name) in enumerate(results, 1):
+            (read,) = reader.texts([message])
+            assert [part.tool for part in read.parts] == [name]
+            files = [each >> SHIFT for each, _ in results[:number]]
+            assert list(held) == files[-8:]
+        (again,) = reader.texts([results[-1][0]])
+        assert again.parts[0].tool == results[-1][1]
+        assert len(held) == 8
+
+
+# Patterns
+
+
+def test_a_pattern_takes_the_alarm_only_where_it_can_and_gives_it_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def mine(number: int, _frame: object) -> None:
+        assert number
+
+    before = signal.signal(signal.SIGALRM, mine)
+    try:
+        with Pattern("b") as pattern:
+            assert signal.getsignal(signal.SIGALRM) is not mine
+            assert pattern.spans("abc") == [(1, 2)]
+            assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+        assert signal.getsignal(signal.SIGALRM) is mine
+        found: list[object] = []
+
+        def elsewhere() -> None:
+            with Pattern("b") as pattern:
+                found.extend([pattern.spans("abc"), signal.getsignal(signal.SIGALRM) is mine])
+
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        assert found == [[(1, 2)], True]
+        monkeypatch.delattr(signal, "setitimer")
+        with Pattern("b") as pattern:
+            assert signal.getsignal(signal.SIGALRM) is mine
+            assert pattern.spans("abc") == [(1, 2)]
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+# Lines that are none
+
+
+@pytest.mark.parametrize("last", [b"", b"\n", b"\n\n", b"\n\n\n"])
+def test_blank_lines_behind_one_another_are_one_gap(last: bytes) -> None:
+    line = b'{"type":"mode","mode":"x"}'
+    size = len(line)
+    data = line + b"\n\n\n" + line + b"\nx\n" + line + last
+    seen: list[tuple[int, bytes, bool] | tuple[int, int, bytes, list[str]]] = []
+    for piece in lines_of(BytesSource(data)):
+        if isinstance(piece, tuple):
+            seen.append((piece[2], piece[1], piece[3]))
+            continue
+        assert isinstance(piece, Gap)
+        notes = [note.id for note in piece.damage]
+        seen.append((piece.offset, piece.length, piece.head, notes))
+    # The last line without a newline comes alone; blank ones behind one another have no head.
+    end = size * 3 + 7
+    behind: dict[int, list[Any]] = {2: [(end, 1, b"", [])], 3: [(end, 2, b"", [])]}
+    assert seen == [
+        (0, line, True),
+        (size + 1, 2, b"", []),
+        (size + 3, line, True),
+        (size * 2 + 4, 2, b"x\n", ["line.not-json"]),
+        (size * 2 + 6, line, bool(last)),
+        *behind.get(len(last), []),
+    ]
+
+
+# Strings and what becomes of them
+
+
+def _leaves(raw: bytes, said: str) -> tuple[dict[str, int], bool]:
+    (line,) = decode_lines(raw)
+    made = leaves_of(line, raw, said)
+    return dict(made.sizes), made.odd
+
+
+@pytest.mark.parametrize("letter", ["y", "é", "\N{CJK UNIFIED IDEOGRAPH-4E00}"])
+def test_words_without_end_are_counted_from_512_bytes_on(letter: str) -> None:
+    width = len(letter.encode())
+    for size in (LONGEST_WORD // width - 1, -(-LONGEST_WORD // width), LONGEST_WORD):
+        said = f"a {letter * size} b"
+        raw = b'{"type":"user","uuid":"u","message":{"content":"' + said.encode() + b'"}}'
+        long = size * width if size * width >= LONGEST_WORD else 0
+        sizes, odd = _leaves(raw, said)
+        assert (sizes["words"], sizes.get("long", 0), odd) == (
+            len(said.encode()) - long,
+            long,
+            False,
+        )
+
+
+def test_strings_of_an_unknown_layout_are_words_where_they_are_said() -> None:
+    raw = b'{"type":"user","uuid":"u","message":{"content":"one"},"other":"two"}'
+    assert _leaves(raw, "one") == ({"words": 3, "state": 3}, False)
+    # What is said is more than the record has in the usual places.
+    sizes, odd = _leaves(raw, "one\ntwo")
+    assert (sizes["words"], odd) == (6, False)
+    assert _leaves(raw, "one\ntwo\nthree")[1] is True
+    long = b"z" * LONGEST_WORD
+    sizes, odd = _leaves(raw.replace(b"two", long), "one")
+    assert (sizes, odd) == ({"words": 3, "state": LONGEST_WORD}, False)
+
+
+def test_why_a_record_is_silent() -> None:
+    kinds = ("progress", "last-prompt", "file-history-snapshot", "mode", "system", "user")
+    reasons: dict[str, str] = {}
+    for kind in kinds:
+        (line,) = decode_lines(b'{"type":"%s"}' % kind.encode())
+        reasons[kind] = reason_of_silence(line)
+        (spoken,) = decode_lines(b'{"type":"%s","message":{"content":"x"}}' % kind.encode())
+        assert reason_of_silence(spoken) == ""
+    assert list(reasons.values()) == ["progress", "repeat", "state", "state", "", ""]
+    assert reason_of_silence(decode_lines(b"{}")[0]) == ""
+
+
+# Syncs
+
+
+def test_the_archive_is_only_looked_into_when_it_has_news(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+    look = gone.gone_below
+
+    def below(roots: tuple[str, ...], *others: Any) -> Any:
+        asked.append(roots)
+        return look(roots, *others)
+
+    monkeypatch.setattr(gone, "gone_below", below)
+    made = Searched(tmp_path, [prompts("alpha")])
+    sync(made.home)
+    assert asked == []
+    from steno.store.archive.archive import archive_all
+
+    root = str(made.root)
+    archive_all((root,))
+    for home, times in (
+        (made.home, 1),
+        (made.home, 1),
+        (Home(made.home.folder, (root, str(tmp_path))), 2),
+    ):
+        sync(home)
+        assert len(asked) == times
+    assert asked == [(root,), (root, str(tmp_path))]
+
+
+def test_a_title_of_its_own_stays_when_a_lent_one_goes(tmp_path: Path) -> None:
+    """Two sessions of which a third has the titles; one of them has a title of its own."""
+    folder = tmp_path / "config" / "projects" / "-p"
+    folder.mkdir(parents=True)
+    home = Home(str(tmp_path / "index"), (str(tmp_path / "config"),))
+    paths = [folder / f"0000000{n}-0000-4000-8000-000000000000.jsonl" for n in range(3)]
+
+    def line(name: str, words: str) -> str:
+        message = f'"message":{{"role":"user","content":"{words}"}}'
+        return (
+            f'{{"type":"user","uuid":"{name}","sessionId":"{name}","parentUuid":null,{message}}}\n'
+        )
+
+    def rows() -> list[tuple[str, int]]:
+        with sqlite3.connect(Path(home.folder, DATABASE)) as connection:
+            query = "SELECT s.title, s.named FROM sessions s JOIN files f ON f.id = s.file"
+            found = connection.execute(f"{query} ORDER BY f.path").fetchall()
+        connection.close()
+        return found
+
+    own = '{"type":"custom-title","customTitle":"Own","sessionId":"u1"}\n'
+    paths[0].write_text(line("u0", "first words"))
+    paths[1].write_text(line("u1", "other words") + own)
+    lent = [f'{{"type":"summary","summary":"Lent {n}","leafUuid":"u{n}"}}\n' for n in range(2)]
+    paths[2].write_text("".join(lent) + line("u2", "third words"))
+    sync(home)
+    assert rows() == [("Lent 0", 1), ("Own", 1), ("third words", 0)]
+    paths[2].write_text(line("u2", "third words, and no titles"))
+    os.utime(paths[2], (1_794_700_000, 1_794_700_000))
+    sync(home)
+    assert rows() == [("first words", 0), ("Own", 1), ("third words, and no titles", 0)]
+
+
+def test_lines_are_decoded_together_only_when_all_are_usual() -> None:
+    """Of each small transcript, line by line or together, the lines are the same."""
+    for name, made in TRANSCRIPTS.items():
+        data = made().bytes()
+        at = 0
+        for piece in lines_of(BytesSource(data)):
+            if isinstance(piece, tuple):
+                _, raw, offset, ended = piece
+                assert data[offset : offset + len(raw)] == raw, name
+                assert offset == at, name
+                at += len(raw) + ended
+            else:
+                assert piece.offset == at, name
+                at += piece.length
+        assert at == len(data), name
