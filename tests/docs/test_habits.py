@@ -14,7 +14,19 @@ from steno._version import __version__
 
 TARGETS = {
     *("run", "test", "check", "bench", "interop", "interop-quick"),
-    *("faults", "campaign", "fuzz", "mutation", "help", "venv", "docs", "pins", "audit", "clean"),
+    *(
+        "faults",
+        "campaign",
+        "fuzz",
+        "mutation",
+        "answers",
+        "help",
+        "venv",
+        "docs",
+        "pins",
+        "audit",
+        "clean",
+    ),
 }
 LONGEST = 500
 # Joined here, so that this file does not hold what it looks for.
@@ -31,7 +43,9 @@ HOSTS = [
     )
 ]
 INDEX = re.compile("|".join(["index" + "-url", "--find" + "-links", "--trusted" + "-host"]))
-MACHINE = re.compile(r"(?<![\w.$}~-])/(?:work|root|farm|Users)/[\w.]")
+# The people of the examples are made up.
+MADE_UP = "(?!(?:ada|bob|user|Shared)\\b)"
+MACHINE = re.compile(rf"(?<![\w.$}}~-])/(?:work|root|farm|Users)/{MADE_UP}[\w.]")
 
 
 def project() -> dict[str, Any]:

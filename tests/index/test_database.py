@@ -230,7 +230,7 @@ def test_while_another_sync_is_at_work_the_index_is_opened_as_it_is(tmp_path: Pa
     write(tmp_path / "c", prompts("alpha"))
     open_index(str(tmp_path / "c")).close()
     home = index_of(str(tmp_path / "c"))
-    with Lock(os.path.join(home.folder, "sync.lock")):  # noqa: PTH118
+    with Lock(str(Path(home.folder) / "sync.lock")):
         with open_index(str(tmp_path / "c")) as made:
             assert made.report is None
         with pytest.raises(Busy):

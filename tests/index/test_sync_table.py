@@ -231,8 +231,7 @@ def test_two_roots_odd_names_and_what_is_only_archived(steps: Steps) -> None:
     fresh.step("and does not read it again")
     (steps.root.parent / "link.jsonl").symlink_to(one)
     odd = os.fsencode(steps.folder) + b"/\xff.jsonl"
-    with open(odd, "wb") as file:  # noqa: PTH123
-        file.write(_data("two turns"))
+    Path(os.fsdecode(odd)).write_bytes(_data("two turns"))
     os.utime(odd, ns=(0, 0))
     steps.step("a name that is not UTF-8")
     assert_recorded(ANSWERS / "sync_archive.json", {**steps.answers, **fresh.answers})
