@@ -44,7 +44,7 @@ HOSTS = [
 ]
 INDEX = re.compile("|".join(["index" + "-url", "--find" + "-links", "--trusted" + "-host"]))
 # The people of the examples are made up.
-MADE_UP = "(?!(?:ada|bob|user|Shared)\\b)"
+MADE_UP = "(?!(?:ada|bob|user|Sharedx?)\\b)"
 MACHINE = re.compile(rf"(?<![\w.$}}~-])/(?:work|root|farm|Users)/{MADE_UP}[\w.]")
 
 
