@@ -1,6 +1,6 @@
 """What is proven bit by bit is what would be proven all at once, and has the same bytes."""
 
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
 from hypothesis import given, settings
@@ -63,34 +63,38 @@ def proven(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Prove a whole conversation at once, told in the plainest way."""
     found: list[dict[str, Any]] = []
     used: list[str] = []
-    renamed: dict[str, str] = {}
+    renamed: dict[str, list[str]] = {}
     for message in messages:
         role, blocks = message["role"], [dict(block) for block in message["content"]]
         if not found and role != "user":
             found.append({"role": "user", "content": [{"type": "text", "text": BEGINNING}]})
         if role == "assistant":
             renamed = new_names(blocks, used)
-        for block in blocks:
-            for kind, key in (("tool_use", "id"), ("tool_result", "tool_use_id")):
-                if block["type"] == kind and str(block[key]) in renamed:
-                    block[key] = renamed[str(block[key])]
+        for kind, key in (("tool_use", "id"), ("tool_result", "tool_use_id")):
+            for old, names in renamed.items():
+                same_id = [each for each in blocks if each["type"] == kind and str(each[key]) == old]
+                for block, name in zip(same_id, chain(names, repeat(names[-1])), strict=False):
+                    block[key] = name
         good = [fixed for block in blocks if (fixed := fixed_block(block, role)) is not None]
         if role == "assistant" and message is not messages[-1]:
             good = [block for block in good if block["type"] != "server_tool_use"]
+        if role == "user":
+            results = [block for block in good if block["type"] == "tool_result"]
+            good = results + [block for block in good if block["type"] != "tool_result"]
         found.append({"role": role, "content": good or [{"type": "text", "text": NOTHING}]})
     return found
 
 
-def new_names(blocks: list[dict[str, Any]], used: list[str]) -> dict[str, str]:
-    renamed: dict[str, str] = {}
+def new_names(blocks: list[dict[str, Any]], used: list[str]) -> dict[str, list[str]]:
+    """Return the ids that are sent for each id of a message, in the order of its calls."""
+    names: dict[str, list[str]] = {}
     for call in [block for block in blocks if block["type"] == "tool_use"]:
         name = str(call["id"])
         while name in used:
             name += "-again"
         used.append(name)
-        if name != str(call["id"]):
-            renamed[str(call["id"])] = name
-    return renamed
+        names.setdefault(str(call["id"]), []).append(name)
+    return {old: new for old, new in names.items() if new != [old]}
 
 
 class Whole:

@@ -116,15 +116,15 @@ def _is_own_result(block: _Block) -> bool:
 
 def _under_new_names(blocks: list[_Block], renamed: dict[str, list[str]]) -> list[_Block]:
     """Return blocks, each call or result under its new id: the first, the second and so on."""
-    seen: Counter[str] = Counter()
+    seen: Counter[tuple[str, str]] = Counter()
     done: list[_Block] = []
     for block in blocks:
         key = _NAMED.get(str(block.get("type")), "")
         names = renamed.get(str(block.get(key)), []) if key else []
         if names:
-            old = str(block.get(key))
-            done.append({**block, key: names[min(seen[old], len(names) - 1)]})
-            seen[old] += 1
+            name = (key, str(block.get(key)))
+            done.append({**block, key: names[min(seen[name], len(names) - 1)]})
+            seen[name] += 1
         else:
             done.append(block)
     return done
