@@ -72,7 +72,9 @@ def proven(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
             renamed = new_names(blocks, used)
         for kind, key in (("tool_use", "id"), ("tool_result", "tool_use_id")):
             for old, names in renamed.items():
-                same_id = [each for each in blocks if each["type"] == kind and str(each[key]) == old]
+                same_id = [
+                    each for each in blocks if each["type"] == kind and str(each[key]) == old
+                ]
                 for block, name in zip(same_id, chain(names, repeat(names[-1])), strict=False):
                     block[key] = name
         good = [fixed for block in blocks if (fixed := fixed_block(block, role)) is not None]
