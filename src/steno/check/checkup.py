@@ -9,6 +9,7 @@ from steno.check.findings import Rule
 from steno.check.rules import (
     chain,
     compaction,
+    dialects,
     fields,
     ids,
     line,
@@ -18,6 +19,9 @@ from steno.check.rules import (
     tools,
     usage,
 )
+from steno.format.dialects import Dialect
+from steno.format.dialects.converted import ConvertedSource
+from steno.format.dialects.detection import converted, dialect_of_file
 from steno.format.lines import LINE_CAP
 from steno.format.source import Source
 
@@ -34,6 +38,7 @@ FAMILIES: Final[tuple[ModuleType, ...]] = (
     compaction,
     usage,
     fields,
+    dialects,
 )
 """The modules of rules. Each has RULES, and any of
 
@@ -70,6 +75,9 @@ def check(
     cap: int = LINE_CAP,
 ) -> Evidence:
     """Look at one file with every rule; the result's `findings` say what is wrong."""
+    dialect = dialect_of_file(source, cap=cap)
+    if dialect != "claude":
+        return _check_dialect(source, dialect, name, cap)
     watching = [each() if isinstance(each, type) else each for each in _WATCHES]
     watchers = Watchers(
         tuple((watching[at].on_record, wants) for at, wants in _ON_RECORD),
@@ -80,4 +88,28 @@ def check(
     for at in _LOOKING:
         watching[at].look(evidence)
     evidence.settle()
+    return evidence
+
+
+def _check_dialect(source: Source, dialect: Dialect, name: str, cap: int) -> Evidence:
+    """Look at a file that no client wrote, by the rules of lines and of its own description.
+
+    The result has the converted file as its transcript, and places in the file as it is.
+    """
+    watch = line.Watch()
+    watchers = Watchers((), (watch.on_odd,), (watch.on_gap,))
+    original = gather_evidence(source, name=name, watchers=watchers, cap=cap)
+    watch.look(original)
+    dialects.check_dialect(source, dialect, original.findings, cap=cap)
+    made = converted(source, cap=cap)
+    evidence = gather_evidence(made, name=name, cap=cap)
+    evidence.findings = original.findings
+    numbers = {
+        node.offset: number
+        for node, number in zip(original.transcript.nodes, original.lines, strict=True)
+    }
+    if isinstance(made, ConvertedSource):
+        for node in evidence.transcript.nodes:
+            place = made.original_span(node.offset).offset
+            evidence.lines[node.index] = numbers.get(place, 0)
     return evidence

@@ -11,6 +11,8 @@ from steno.check.findings import Findings, Place, Rule
 from steno.check.graph import Graph
 from steno.check.plain import Batch, Shape, decode_any, read_plain, shape_of
 from steno.check.seen import Seen
+from steno.format.dialects import Dialect
+from steno.format.dialects.detection import dialect_of_source
 from steno.format.lines import LINE_CAP, read_line
 from steno.format.records import Gap, Piece
 from steno.format.source import Source
@@ -52,6 +54,11 @@ class Evidence:
     def graph(self) -> Graph:
         """How the records hang together."""
         return Graph(self.transcript)
+
+    @property
+    def dialect(self) -> Dialect:
+        """Which family of writers the file belongs to."""
+        return dialect_of_source(self.transcript.source)
 
     def place(self, node: Node) -> Place:
         """Return where a node's record lies."""

@@ -94,6 +94,8 @@ def verdicts(evidence: Evidence, *, replayed: int = _LARGE) -> tuple[Verdict, ..
     """
     if is_agent_file(evidence):
         return ()
+    if evidence.dialect != "claude":
+        return _unread(evidence)
     case = _Case(evidence, replayed)
     found = [case.judge(versions) for versions in GENERATIONS]
     reasons = {verdict.refused for verdict in found}
@@ -102,6 +104,20 @@ def verdicts(evidence: Evidence, *, replayed: int = _LARGE) -> tuple[Verdict, ..
         words = f"no client resumes it: {reason}"
         found = [msgspec.structs.replace(each, refused=reason, words=words) for each in found]
     return tuple(found)
+
+
+def _unread(evidence: Evidence) -> tuple[Verdict, ...]:
+    """Return the verdicts on a file in a dialect: no client reads it, converted all do."""
+    there = len(evidence.graph.messages)
+    reason = (
+        f"it is written in the published dialect {evidence.dialect}, which no client reads; "
+        "`steno repair` converts it"
+    )
+    words = f"no client resumes it: {reason}"
+    return tuple(
+        Verdict(versions, "not at all", 0, there, refused=reason, words=words)
+        for versions in GENERATIONS
+    )
 
 
 def _for_all(evidence: Evidence, reason: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from steno.errors import Unreadable
+from steno.format.dialects.detection import converted, dialect_of_source
 from steno.format.lines import LINE_CAP, Stretch, make_record, read_bytes, read_pieces
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import Source
@@ -113,7 +114,7 @@ def load(source: Source, *, cap: int = LINE_CAP, hold: bool = False) -> Transcri
 
     `hold` keeps the records as well, for whoever will ask for all of them.
     """
-    transcript = Transcript(source, [], [], cap=cap)
+    transcript = Transcript(converted(source, cap=cap), [], [], cap=cap)
     _take_from(transcript, 0, hold=hold)
     return transcript
 
@@ -123,6 +124,10 @@ def grown(before: Transcript, source: Source) -> Transcript:
 
     The nodes of whole lines are the very same ones.
     """
+    undecided = not any(node.is_message for node in before.nodes[:100])
+    if undecided or dialect_of_source(before.source) != "claude":
+        # What is added may change what the records before it are.
+        return load(source, cap=before.cap)
     start = _last_line(source, min(before.source.size, source.size))
     known = bisect_left(before.nodes, start, key=_offset)
     gaps = bisect_left(before.gaps, start, key=_offset)

@@ -9,6 +9,7 @@ import msgspec
 from steno.check.checkup import check
 from steno.check.evidence import Evidence
 from steno.check.findings import SEVERITIES, Severity
+from steno.check.repair.conversion import convert
 from steno.check.repair.edits import Edit, Left
 from steno.check.repair.lines import mend_lines
 from steno.check.repair.parts import keep_session, keep_until, named
@@ -131,7 +132,7 @@ def mend(
     written = datetime.fromtimestamp(wish.written, UTC)
     stages = (mend_lines,) if agent else stages_for(goal, wish.client, written)
     result = repair(
-        evidence.graph, stages, bench.put, client=wish.client, first=_wanted(wish), done=done
+        evidence.graph, stages, bench.put, client=wish.client, first=_wanted(wish, evidence), done=done
     )
     if result.edits or wish.name:
         evidence = check(result.transcript.source, name=wish.name or name)
@@ -171,7 +172,9 @@ def _reaches(evidence: Evidence, client: Client, goal: str | None) -> bool:
     return any(node.uuid == goal for node in resumed_chain(evidence.transcript, client) or ())
 
 
-def _wanted(wish: Wish) -> Iterator[Stage]:
+def _wanted(wish: Wish, evidence: Evidence) -> Iterator[Stage]:
+    if evidence.dialect != "claude":
+        yield convert
     if wish.session:
         yield lambda drafts: keep_session(drafts, name=wish.session)
     if wish.until:

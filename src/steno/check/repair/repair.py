@@ -17,6 +17,7 @@ from steno.check.repair.beginning import mend_beginning
 from steno.check.repair.chain import mend_chain
 from steno.check.repair.compaction import mend_compaction
 from steno.check.repair.content import mend_content
+from steno.check.repair.conversion import convert
 from steno.check.repair.edits import Drafts, Edit, Left
 from steno.check.repair.ids import mend_ids
 from steno.check.repair.images import mend_images
@@ -24,6 +25,7 @@ from steno.check.repair.leaf import mend_leaf
 from steno.check.repair.lines import mend_lines
 from steno.check.repair.shape import mend_shape
 from steno.check.repair.tools import mend_tools
+from steno.format.dialects.converted import ConvertedSource
 from steno.format.records import Gap, Record
 from steno.format.source import BytesSource, Source
 from steno.session.nodes import Node
@@ -227,4 +229,7 @@ def repair_bytes(data: bytes, *, client: str | Client = LATEST, written: float =
     graph = Graph(load(BytesSource(data)))
     goal = graph.leaf.uuid if graph.leaf is not None else None
     stages = stages_for(goal, habits, datetime.fromtimestamp(written, UTC))
-    return repair(graph, stages, lambda chunks: BytesSource(b"".join(chunks)), client=habits)
+    first = (convert,) if isinstance(graph.transcript.source, ConvertedSource) else ()
+    return repair(
+        graph, stages, lambda chunks: BytesSource(b"".join(chunks)), client=habits, first=first
+    )

@@ -1,12 +1,6 @@
-"""Two published descriptions of the format that no client writes, read into the same views.
+"""A record of a dialect by itself: which dialect it has, its role and its blocks.
 
-`spec-000`  messages as plain strings, `toolName`/`toolArguments`, `system/tool_result`,
-            `compact_system` with its four operations.
-`spec-004`  types `human` and `tool_result`, millisecond timestamps, `compact_prelude` and
-            `compact_recap`, folders under `conversations/`.
-
-Files in these dialects exist because tools were built from those descriptions. A dialect is told
-by the record itself, so a file may mix them.
+A dialect is told by the record itself, so a file may mix them.
 """
 
 from typing import Any, Final, Literal, TypeAlias, cast

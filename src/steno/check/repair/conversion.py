@@ -1,0 +1,35 @@
+"""Conversion: a file in a published dialect becomes one that the real client resumes."""
+
+from typing import Final
+
+from steno.check.repair.edits import Drafts
+from steno.format.dialects.converted import ConvertedSource
+from steno.format.values import as_object
+
+__all__ = ["convert"]
+
+_FINDING: Final = "fields.dialect"
+_NO_MODEL: Final = "unknown"
+"""Clients need an answer to name a model; the dialects do not ask for one."""
+
+
+def convert(drafts: Drafts) -> None:
+    """Write every record as the real client does; set aside what is deleted or not active."""
+    source = drafts.transcript.source
+    if not isinstance(source, ConvertedSource):
+        return
+    hidden = source.hidden()
+    for node in drafts.transcript.nodes:
+        if node.type == "deleted":
+            drafts.set_aside(node, _FINDING, "set aside a record that is deleted", unlink=False)
+        elif node.uuid in hidden:
+            what = "set aside a record of a branch that is not active"
+            drafts.set_aside(node, _FINDING, what, unlink=False)
+        elif source.inserted(node.offset):
+            drafts.rewrite(node, _FINDING, "add what the real client writes here")
+        elif node.type == "assistant" and not node.model:
+            message = as_object(drafts.fields(node).get("message")) or {}
+            fields = {"message": {"model": _NO_MODEL, **message}}
+            drafts.change(node, _FINDING, "write it as the real client does", fields)
+        elif node.uuid:
+            drafts.rewrite(node, _FINDING, "write it as the real client does")

@@ -1,0 +1,358 @@
+"""Files in a published dialect, by the rules of the document that describes it.
+
+No client writes or reads such files, so the rules about what clients need say nothing about them.
+The documents have rules of their own; each one has an id here. What is read into the rest of steno
+is the converted file (`steno.format.dialects`); findings name places in the file as it is.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from typing import Any, Final, cast
+
+from steno.check.findings import Findings, Place, Rule
+from steno.format.dialects import Dialect
+from steno.format.lines import LINE_CAP, read_pieces
+from steno.format.loose import loose
+from steno.format.records import Gap, read_time
+from steno.format.source import Source
+from steno.format.spans import Span
+
+__all__ = ["RULES", "check_dialect"]
+
+_PAGE: Final = "see docs/reference/published-descriptions.md"
+REQUIRED: Final = Rule(
+    "dialect.required-field",
+    "error",
+    "a required field is missing",
+    f"the description requires it of every record of this type; {_PAGE}",
+    "000 requires `type`, `uuid`, `timestamp` and `sessionId`, and `message` of a "
+    "`compact_system`; 004 requires `uuid`, `parentUuid`, `sessionId`, `type`, `timestamp` and "
+    "`message`.",
+)
+NO_MESSAGE: Final = Rule(
+    "dialect.no-message",
+    "warning",
+    "a message says nothing",
+    "the record is read, and nothing of it is sent",
+    "000 requires `message` of a user record unless it is a command, of a system record, and of an "
+    "answer that is no tool call.",
+)
+DUPLICATE: Final = Rule(
+    "dialect.duplicate-uuid",
+    "error",
+    "two records have the same uuid",
+    "the last one counts",
+    "Rule 1 of 000 and rule 2 of 004: uuids are unique within a session.",
+)
+TIMESTAMP: Final = Rule(
+    "dialect.timestamp",
+    "error",
+    "a timestamp is not of the form that the description gives",
+    "the order of the file counts instead",
+    "Rule 2 of 000 wants ISO 8601 text; 004 wants a number of milliseconds.",
+)
+PARENT: Final = Rule(
+    "dialect.missing-parent",
+    "error",
+    "a parentUuid names no record of the file",
+    "the record begins a branch of its own",
+    "Rule 3 of 000 and of 004: a parent is a record of the same session, or null.",
+)
+SHAPE: Final = Rule(
+    "dialect.message-shape",
+    "error",
+    "a record is not built as its type asks",
+    "what can be read of it is read",
+    "Rule 4 of 000: `message` is text, `toolArguments` and `metadata` are objects, flags are "
+    "booleans.",
+)
+TOOL: Final = Rule(
+    "dialect.tool-fields",
+    "error",
+    "a tool call lacks toolName or toolArguments",
+    "the call is read with what it has",
+    "Rule 5 of 000.",
+)
+SIDECHAIN: Final = Rule(
+    "dialect.sidechain",
+    "error",
+    "a record among a sub-agent's records lacks isSidechain",
+    "it is taken for a part of the main conversation",
+    "Rule 6 of 000 and rule 5 of 004.",
+)
+OPERATION: Final = Rule(
+    "dialect.operation",
+    "error",
+    "a compact_system record names no known operation",
+    "it is read as a note",
+    "000 has four: conversation_compacting, conversation_compacted, conversation_restoring and "
+    "conversation_restored.",
+)
+METADATA: Final = Rule(
+    "dialect.metadata",
+    "warning",
+    "a conversation_compacted record has no metadata",
+    "nothing says how many messages were kept, so all are",
+    "000 lists `metadata` as the conditional field of `conversation_compacted`.",
+)
+RESULT: Final = Rule(
+    "dialect.unmatched-result",
+    "error",
+    "a tool result answers no call before it",
+    "it is left out of what is sent",
+    "Rule 4 of 004: `tool_use_id` names an earlier `tool_use`. In 000 a result follows its call.",
+)
+CONTENT: Final = Rule(
+    "dialect.content",
+    "error",
+    "message.content is neither text nor a list of objects with a type",
+    "what can be read of it is read",
+    "Rule 6 of 004.",
+)
+IMAGE: Final = Rule(
+    "dialect.image",
+    "error",
+    "an image is not base64 with a media type",
+    "the API refuses it; it is left out of what is sent",
+    "Rule 7 of 004.",
+)
+RULES: Final = (
+    REQUIRED,
+    NO_MESSAGE,
+    DUPLICATE,
+    TIMESTAMP,
+    PARENT,
+    SHAPE,
+    TOOL,
+    SIDECHAIN,
+    OPERATION,
+    METADATA,
+    RESULT,
+    CONTENT,
+    IMAGE,
+)
+
+Json = dict[str, Any]
+_REQUIRED: Final[dict[str, tuple[str, ...]]] = {
+    "spec-000": ("type", "uuid", "timestamp", "sessionId"),
+    "spec-004": ("uuid", "parentUuid", "sessionId", "type", "timestamp", "message"),
+}
+_TYPES: Final[dict[str, frozenset[str]]] = {
+    "spec-000": frozenset(("user", "assistant", "system", "compact_system")),
+    "spec-004": frozenset(
+        ("human", "assistant", "tool_result", "compact_prelude", "compact_recap", "system")
+    ),
+}
+_FLAGS: Final = ("isSidechain", "isDeleted", "isAborted", "isMeta", "isError", "is_active")
+_OPERATIONS: Final = frozenset(
+    f"conversation_{name}" for name in ("compacting", "compacted", "restoring", "restored")
+)
+_ISO: Final = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}")
+_MEDIA: Final = re.compile(r"image/[\w.+-]+\Z")
+
+
+def check_dialect(
+    source: Source, dialect: Dialect, findings: Findings, *, cap: int = LINE_CAP
+) -> None:
+    """Look at a file in a dialect by the rules of the document that describes it."""
+    watch = _Watch(dialect, findings)
+    for fields, place in _records(source, cap):
+        watch.take(fields, place)
+    watch.finish()
+
+
+def _records(source: Source, cap: int) -> Iterator[tuple[Json, Place]]:
+    line = 1
+    for piece in read_pieces(source, cap=cap):
+        if isinstance(piece, Gap):
+            line += source.read(piece.offset + piece.length - 1, 1) == b"\n"
+            continue
+        value = loose(piece.line)
+        fields = cast("Json", value) if isinstance(value, dict) else {}
+        yield fields, Place(line, Span(piece.offset, piece.length), piece.uuid or "")
+        line += piece.ending.endswith(b"\n")
+
+
+class _Watch:
+    """One file, record by record."""
+
+    def __init__(self, dialect: Dialect, findings: Findings) -> None:
+        self._dialect = dialect
+        self._findings = findings
+        self._seen: dict[str, Place] = {}
+        self._side: dict[str, bool] = {}
+        self._calls: dict[str, bool] = {}
+        """Whether each call was a sub-agent's."""
+        self._callers: set[str] = set()
+        """Records of 000 behind which a result may stand."""
+        self._parents: list[tuple[str, Place, bool]] = []
+        self._unflagged: dict[str, Place] = {}
+
+    def take(self, fields: Json, place: Place) -> None:
+        """Look at the next record."""
+        kind = fields.get("type")
+        if kind is not None and kind not in _TYPES[self._dialect]:
+            return
+        self._required(fields, place)
+        self._identity(fields, place)
+        self._time(fields, place)
+        for name in _FLAGS:
+            if name in fields and not isinstance(fields[name], bool | None):
+                self._note(SHAPE, place, f"{name} is no boolean")
+        if self._dialect == "spec-000":
+            self._flat(fields, place)
+        else:
+            self._nested(fields, place)
+
+    def finish(self) -> None:
+        """Look at what can be said only when all was read."""
+        for parent, place, _ in self._parents:
+            if parent not in self._seen:
+                self._note(PARENT, place, f"no record has the uuid {parent!r}")
+        # A record behind a sub-agent's may be the main conversation going on; one that sub-agent's
+        # records follow is in the midst of theirs.
+        for parent, _, sidechain in self._parents:
+            between = self._unflagged.get(parent)
+            if sidechain and between is not None:
+                self._note(SIDECHAIN, between)
+                del self._unflagged[parent]
+
+    def _note(self, rule: Rule, place: Place, message: str = "") -> None:
+        self._findings.add(rule, place, f"{rule.title}: {message}" if message else "")
+
+    def _required(self, fields: Json, place: Place) -> None:
+        wanted = _REQUIRED[self._dialect]
+        if fields.get("type") == "compact_system":
+            wanted = (*wanted, "message")
+        for name in wanted:
+            is_null = fields.get(name) is None and name != "parentUuid"
+            if name not in fields or is_null:
+                self._note(REQUIRED, place, name)
+
+    def _identity(self, fields: Json, place: Place) -> None:
+        uuid, parent = fields.get("uuid"), fields.get("parentUuid")
+        side = fields.get("isSidechain") is True
+        if isinstance(parent, str):
+            self._parents.append((parent, place, side))
+            if not side and self._side.get(parent) and isinstance(uuid, str):
+                self._unflagged[uuid] = place
+        elif parent is not None:
+            self._note(SHAPE, place, "parentUuid is no text")
+        if not isinstance(uuid, str):
+            if uuid is not None:
+                self._note(SHAPE, place, "uuid is no text")
+            return
+        if uuid in self._seen:
+            self._note(DUPLICATE, place, f"{uuid!r} stands on line {self._seen[uuid].line} too")
+        self._seen.setdefault(uuid, place)
+        self._side[uuid] = side
+
+    def _time(self, fields: Json, place: Place) -> None:
+        stamp = fields.get("timestamp")
+        if stamp is None:
+            return
+        if self._dialect == "spec-000":
+            fits = isinstance(stamp, str) and _ISO.match(stamp) and read_time(stamp) is not None
+        else:
+            number = isinstance(stamp, int | float) and not isinstance(stamp, bool)
+            fits = number and read_time(stamp) is not None
+        if not fits:
+            self._note(TIMESTAMP, place, repr(stamp)[:60])
+
+    # 000
+
+    def _flat(self, fields: Json, place: Place) -> None:
+        kind, subtype, message = fields.get("type"), fields.get("subtype"), fields.get("message")
+        if message is not None and not isinstance(message, str):
+            self._note(SHAPE, place, "message is no text")
+        if kind == "compact_system":
+            self._operation(fields, place)
+            return
+        is_call = kind == "assistant" and subtype == "tool_use"
+        if is_call:
+            self._call(fields, place)
+        elif not message and not (kind == "user" and "command" in fields):
+            self._note(NO_MESSAGE, place)
+        outcome = kind == "system" and subtype in ("tool_result", "error")
+        if outcome and subtype == "tool_result" and fields.get("parentUuid") not in self._callers:
+            self._note(RESULT, place)
+        if (is_call or outcome) and isinstance(fields.get("uuid"), str):
+            self._callers.add(fields["uuid"])
+
+    def _call(self, fields: Json, place: Place) -> None:
+        missing = [name for name in ("toolName", "toolArguments") if fields.get(name) is None]
+        if missing:
+            self._note(TOOL, place, ", ".join(missing))
+        if not isinstance(fields.get("toolName", ""), str | None):
+            self._note(SHAPE, place, "toolName is no text")
+        if not isinstance(fields.get("toolArguments", {}), dict | None):
+            self._note(SHAPE, place, "toolArguments is no object")
+
+    def _operation(self, fields: Json, place: Place) -> None:
+        message, metadata = fields.get("message"), fields.get("metadata")
+        if isinstance(message, str) and message not in _OPERATIONS:
+            self._note(OPERATION, place, repr(message)[:60])
+        if message == "conversation_compacted" and metadata is None:
+            self._note(METADATA, place)
+        if metadata is not None and not isinstance(metadata, dict):
+            self._note(SHAPE, place, "metadata is no object")
+
+    # 004
+
+    def _nested(self, fields: Json, place: Place) -> None:
+        message = fields.get("message")
+        if message is None:
+            return
+        if not isinstance(message, dict):
+            self._note(CONTENT, place, "message is no object")
+            return
+        content = cast("Json", message).get("content")
+        if isinstance(content, str):
+            if fields.get("type") == "tool_result":
+                self._note(RESULT, place, "it names no call")
+            return
+        blocks = cast("list[Any]", content) if isinstance(content, list) else [None]
+        side = fields.get("isSidechain") is True
+        answers = 0
+        for block in blocks:
+            found = cast("Json", block) if isinstance(block, dict) else {}
+            if not isinstance(found.get("type"), str):
+                self._note(CONTENT, place)
+                return
+            answers += self._block(found, place, sidechain=side)
+        if fields.get("type") == "tool_result" and not answers:
+            self._note(RESULT, place, "it names no call")
+
+    def _block(self, block: Json, place: Place, *, sidechain: bool) -> bool:
+        """Look at one block; return whether it is a tool result."""
+        match block["type"]:
+            case "tool_use":
+                self._calls[str(block.get("id"))] = sidechain
+            case "tool_result":
+                name = str(block.get("tool_use_id"))
+                if name not in self._calls:
+                    self._note(RESULT, place, repr(name)[:60])
+                elif self._calls[name] and not sidechain:
+                    self._note(SIDECHAIN, place)
+                return True
+            case "image" if not _is_image(block.get("source")):
+                self._note(IMAGE, place)
+            case _:
+                pass
+        return False
+
+
+def _is_image(source: Any) -> bool:
+    fields = cast("Json", source) if isinstance(source, dict) else {}
+    kind, media, data = (fields.get(name) for name in ("type", "media_type", "data"))
+    if kind != "base64" or not isinstance(media, str) or not _MEDIA.match(media):
+        return False
+    if not isinstance(data, str) or not data:
+        return False
+    try:
+        base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True

@@ -1,0 +1,245 @@
+"""What the records of a file in a dialect are to each other.
+
+The descriptions leave open how records hang together: results of parallel calls may hang on their
+calls, on the last call or on each other; a call is known by nothing but its record; a deleted
+record stays in the chain, and a conversation goes on behind the sub-agent's records in the middle
+of it. Here each record gets the place that the real client would have given it: the lines of a
+response behind one another, then its results, then what follows.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from steno.format.dialects.rows import Row
+
+__all__ = ["link", "messages_above"]
+
+_FURTHEST: Final = 1000
+"""How many lines of a response are looked at for the call of a result."""
+_MESSAGES: Final = frozenset(("prompt", "answer", "result", "error"))
+
+
+def link(rows: Sequence[Row]) -> None:
+    """Set in each row its place in the converted file, and what it belongs to."""
+    given = _Parents(rows)
+    owners = _pair(rows, given)
+    _hide_with_calls(rows, owners)
+    _place(rows, given)
+    _arrange(rows, owners, given)
+    _mark_inactive(rows)
+
+
+def messages_above(row: Row) -> list[Row]:
+    """Return the messages that lead to a row, in order."""
+    found: list[Row] = []
+    above, seen = row.above, {id(row)}
+    while above is not None and id(above) not in seen:
+        seen.add(id(above))
+        if above.kind in _MESSAGES:
+            found.append(above)
+        above = above.above
+    return found[::-1]
+
+
+class _Parents:
+    """The parents that the records name."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._by_uuid = {row.uuid: row for row in rows if row.uuid}
+        self._parents: dict[int, Row | None] = {}
+        for row in rows:
+            row.rooted = row.parent is None or row.parent in self._by_uuid
+        before: dict[bool, Row] = {}
+        for row in rows:
+            self._parents[id(row)] = self._parent(row, before.get(row.sidechain))
+            if row.kind != "other":
+                before[row.sidechain] = row
+
+    def _parent(self, row: Row, before: Row | None) -> Row | None:
+        # A record may leave its parent out: it then follows the one before it in the file.
+        parent = self._by_uuid.get(row.parent) if row.has_parent else before
+        if parent is row:
+            return None
+        is_sibling = before is not None and before.has_parent and row.parent == before.parent
+        if before is not None and is_sibling and _are_parallel(before, row):
+            return before
+        return parent
+
+    def of(self, row: Row) -> Row | None:
+        """Return the record that a row follows, by what the file says."""
+        return self._parents[id(row)]
+
+    def response_above(self, row: Row | None) -> Iterator[Row]:
+        """Yield the lines of the response that ends with a row, the last first."""
+        for _ in range(_FURTHEST):
+            if row is None or row.kind != "answer":
+                return
+            yield row
+            row = self.of(row)
+
+
+def _are_parallel(one: Row, other: Row) -> bool:
+    """Whether two calls on the same parent were made together, and are no branches."""
+    calls = bool(one.calls and other.calls) and one.kind == other.kind == "answer"
+    return calls and one.active is None and other.active is None and bool(one.parent)
+
+
+# Calls and results
+
+
+def _pair(rows: Sequence[Row], given: _Parents) -> dict[str, Row]:
+    """Find the call of each result that does not name it; return the records of all calls."""
+    owners = {call: row for row in rows for call in row.calls}
+    taken: set[str] = {call for row in rows for call in row.results}
+    for anchor, outcomes in _runs(rows, given):
+        lines = list(given.response_above(anchor))[::-1]
+        waiting = [call for line in lines for call in line.calls if call not in taken]
+        own = [call for call in anchor.calls if call in waiting]
+        if len(outcomes) == 1 and own:
+            waiting = own
+        for outcome, call in zip(outcomes, waiting, strict=False):
+            outcome.call = call
+            taken.add(call)
+    for row in rows:
+        if row.kind == "error" and not row.call:
+            row.kind = "note"
+        elif row.kind == "result" and not row.results:
+            row.results = (row.call or row.parent or "",)
+        elif row.kind == "error":
+            row.kind, row.results = "result", (row.call,)
+    return owners
+
+
+def _runs(rows: Sequence[Row], given: _Parents) -> Iterable[tuple[Row, list[Row]]]:
+    """Return results and errors that name no call, by the line of a response they follow."""
+    anchors: dict[int, Row] = {}
+    runs: dict[int, tuple[Row, list[Row]]] = {}
+    for row in rows:
+        if row.kind not in ("result", "error") or row.names_call:
+            continue
+        parent = given.of(row)
+        anchor = anchors.get(id(parent), parent)
+        if anchor is None or anchor.kind != "answer":
+            continue
+        anchors[id(row)] = anchor
+        runs.setdefault(id(anchor), (anchor, []))[1].append(row)
+    return runs.values()
+
+
+def _hide_with_calls(rows: Sequence[Row], owners: dict[str, Row]) -> None:
+    """A result is deleted with its call: without it, nothing may be sent of it."""
+    for row in rows:
+        if row.kind != "result" or not row.results:
+            continue
+        callers = [owners.get(call) for call in row.results]
+        if all(caller is not None and caller.deleted for caller in callers):
+            row.deleted = True
+
+
+# Places
+
+
+def _place(rows: Sequence[Row], given: _Parents) -> None:
+    """Give each row the nearest record above it that is in the same conversation."""
+    known: dict[int, Row | None] = {}
+    for row in rows:
+        path: list[Row] = []
+        above = given.of(row)
+        while above is not None and (above.deleted or above.sidechain != row.sidechain):
+            key = id(above) * 2 + row.sidechain
+            if key in known:
+                above = known[key]
+                break
+            known[key] = None  # what a ring ends in
+            path.append(above)
+            # A sub-agent's first record begins a conversation of its own.
+            ends = row.sidechain and not above.sidechain
+            above = None if ends else given.of(above)
+        known.update(dict.fromkeys((id(each) * 2 + row.sidechain for each in path), above))
+        row.above = above if above is not row else None
+
+
+class _Cluster:
+    """A response and its results."""
+
+    def __init__(self, first: Row) -> None:
+        self.first = first
+        self.answers = [first]
+        self.results: list[Row] = []
+
+    @property
+    def tail(self) -> Row:
+        return self.results[-1] if self.results else self.answers[-1]
+
+
+def _arrange(rows: Sequence[Row], owners: dict[str, Row], given: _Parents) -> None:
+    """Put the lines of each response behind one another, then its results, then the rest."""
+    clusters: dict[int, _Cluster] = {}
+    for row in rows:
+        if row.deleted or row.kind == "other":
+            continue
+        above = row.above
+        cluster = clusters.get(id(above)) if above is not None else None
+        if row.kind == "answer":
+            # What follows a deleted prompt is an answer of its own.
+            joins = above is not None and above.kind == "answer" and above is given.of(row)
+            if cluster is None or cluster.results or not joins:
+                row.above = cluster.tail if cluster is not None else above
+                cluster = _Cluster(row)
+            else:
+                cluster.answers.append(row)
+            row.group = cluster.first
+            clusters[id(row)] = cluster
+            continue
+        if row.kind == "result":
+            caller = owners.get(row.results[0]) if row.results else None
+            own = clusters.get(id(caller)) if caller is not None else None
+            if own is not None:
+                row.above = own.tail
+                own.results.append(row)
+                clusters[id(row)] = own
+                continue
+        if cluster is not None and cluster.results:
+            row.above = cluster.tail
+    for cluster in clusters.values():
+        cluster.first.asks = any(answer.calls for answer in cluster.answers)
+    for row in rows:
+        if row.aborted and not row.deleted:
+            _interrupt(row, clusters.get(id(row)))
+
+
+def _interrupt(row: Row, cluster: _Cluster | None) -> None:
+    """Say what the user interrupted with a row."""
+    if row.kind == "prompt":
+        row.interrupts = "prompt"
+    elif row.kind == "answer" and cluster is not None and cluster.tail is row:
+        row.open_calls = tuple(call for answer in cluster.answers for call in answer.calls)
+        row.interrupts = "calls" if row.open_calls else "prompt"
+
+
+# Branches
+
+
+def _mark_inactive(rows: Sequence[Row]) -> None:
+    """Mark the branches that are not active: said so, or another one of the fork is."""
+    if all(row.active is None for row in rows):
+        return
+    leads = _leading_to_active(rows)
+    chosen = {id(row.above) for row in rows if id(row) in leads and row.above is not None}
+    for row in rows:
+        if row.deleted or row.sidechain:
+            continue
+        above = row.above
+        off = row.active is False or (above is not None and id(above) in chosen)
+        row.inactive = (above is not None and above.inactive) or (off and id(row) not in leads)
+
+
+def _leading_to_active(rows: Sequence[Row]) -> set[int]:
+    """Return the rows that are active, and all above them."""
+    found: set[int] = set()
+    for row in rows:
+        above: Row | None = row if row.active else None
+        while above is not None and id(above) not in found:
+            found.add(id(above))
+            above = above.above
+    return found

@@ -1,0 +1,1 @@
+"""The five published descriptions of the format, item by item."""
