@@ -104,6 +104,7 @@ def _check_dialect(source: Source, dialect: Dialect, name: str, cap: int) -> Evi
     made = converted(source, cap=cap)
     evidence = gather_evidence(made, name=name, cap=cap)
     evidence.findings = original.findings
+    evidence.as_written = original
     numbers = {
         node.offset: number
         for node, number in zip(original.transcript.nodes, original.lines, strict=True)

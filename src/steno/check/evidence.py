@@ -49,6 +49,8 @@ class Evidence:
         self.findings = Findings()
         self.lines = array("L")
         """The number of each node's line."""
+        self.as_written: Evidence = self
+        """The file as real clients read it: of one in a dialect, before it was converted."""
 
     @cached_property
     def graph(self) -> Graph:

@@ -9,6 +9,7 @@ from steno.check.evidence import Evidence
 from steno.check.pairs import Pairs, pair_up
 from steno.check.readings import GENERATIONS, NEWEST
 from steno.check.rules.ids import is_agent_file, misnamed
+from steno.format.dialects.converted import ConvertedSource
 from steno.session.nodes import Node
 from steno.session.resume.clients import Client
 from steno.session.resume.replay import as_resumed
@@ -95,7 +96,7 @@ def verdicts(evidence: Evidence, *, replayed: int = _LARGE) -> tuple[Verdict, ..
     if is_agent_file(evidence):
         return ()
     if evidence.dialect != "claude":
-        return _unread(evidence)
+        return _converted(evidence, replayed)
     case = _Case(evidence, replayed)
     found = [case.judge(versions) for versions in GENERATIONS]
     reasons = {verdict.refused for verdict in found}
@@ -106,18 +107,29 @@ def verdicts(evidence: Evidence, *, replayed: int = _LARGE) -> tuple[Verdict, ..
     return tuple(found)
 
 
-def _unread(evidence: Evidence) -> tuple[Verdict, ...]:
-    """Return the verdicts on a file in a dialect: no client reads it, converted all do."""
-    there = len(evidence.graph.messages)
-    reason = (
-        f"it is written in the published dialect {evidence.dialect}, which no client reads; "
-        "`steno repair` converts it"
+def _converted(evidence: Evidence, replayed: int) -> tuple[Verdict, ...]:
+    """Return the verdicts on a file in a dialect: what clients send of it before it is converted."""
+    case = _Case(evidence.as_written, replayed)
+    source = evidence.transcript.source
+    inserted = source.inserted if isinstance(source, ConvertedSource) else lambda _: False
+    there = [node for node in evidence.graph.messages if not inserted(node.offset)]
+    return tuple(_unconverted(evidence, case, versions, there) for versions in GENERATIONS)
+
+
+def _unconverted(
+    evidence: Evidence, case: "_Case", versions: tuple[str, ...], there: list[Node]
+) -> Verdict:
+    found = case.judge(versions)
+    if found.refused:
+        return msgspec.structs.replace(found, there=len(there))
+    chain = evidence.as_written.graph.readings.of(NEWEST[versions]).chain or []
+    names = {node.uuid for node in chain if node.is_message}
+    sent = [node for node in there if node.uuid in names]
+    words = (
+        f"{versions[-1]} reads {len(sent):,} of {len(there):,} messages of the dialect "
+        f"{evidence.dialect}; `steno repair` converts it"
     )
-    words = f"no client resumes it: {reason}"
-    return tuple(
-        Verdict(versions, "not at all", 0, there, refused=reason, words=words)
-        for versions in GENERATIONS
-    )
+    return Verdict(versions, "partly", len(sent), len(there), words=words)
 
 
 def _for_all(evidence: Evidence, reason: str) -> str:

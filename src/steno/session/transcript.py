@@ -2,9 +2,11 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Final
 
 from steno.errors import Unreadable
+from steno.format.dialects import Dialect
 from steno.format.dialects.detection import converted, dialect_of_source
 from steno.format.lines import LINE_CAP, Stretch, make_record, read_bytes, read_pieces
 from steno.format.records import Gap, Piece, Record
@@ -91,6 +93,17 @@ class Transcript:
         return self._recent.get(node.offset)
 
     @property
+    def dialect(self) -> Dialect:
+        """Which family of writers the file belongs to."""
+        return dialect_of_source(self.source)
+
+    @cached_property
+    def as_written(self) -> "Transcript":
+        """The file as a real client reads it: of one in a dialect, before it was converted."""
+        original: Source | None = getattr(self.source, "original", None)
+        return self if original is None else load(original, cap=self.cap, as_written=True)
+
+    @property
     def by_uuid(self) -> dict[str, Node]:
         """The nodes by id. Of records with the same id the last one counts."""
         if self._by_uuid is None:
@@ -109,12 +122,17 @@ class Transcript:
         return None
 
 
-def load(source: Source, *, cap: int = LINE_CAP, hold: bool = False) -> Transcript:
+def load(
+    source: Source, *, cap: int = LINE_CAP, hold: bool = False, as_written: bool = False
+) -> Transcript:
     """Read a whole file into nodes; memory grows with the number of records, not their size.
 
-    `hold` keeps the records as well, for whoever will ask for all of them.
+    `hold` keeps the records as well, for whoever will ask for all of them. A file in a published
+    dialect is converted to what the real client would have written, unless it is wanted
+    `as_written`.
     """
-    transcript = Transcript(converted(source, cap=cap), [], [], cap=cap)
+    wanted = source if as_written else converted(source, cap=cap)
+    transcript = Transcript(wanted, [], [], cap=cap)
     _take_from(transcript, 0, hold=hold)
     return transcript
 

@@ -1,5 +1,6 @@
 """Which dialect a file has, and the file as the real client would have written it."""
 
+from collections import Counter
 from typing import Final
 
 from steno.format.dialects.single import Dialect
@@ -10,6 +11,8 @@ from steno.format.source import Source
 __all__ = ["converted", "dialect_of_file", "dialect_of_source"]
 
 _RECORDS_TRIED: Final = 100
+_CERTAIN: Final = 2
+"""How many more messages must be of one kind than of others for the rest not to be looked at."""
 _ROLES: Final = frozenset(("user", "assistant"))
 
 
@@ -26,17 +29,32 @@ def converted(source: Source, *, cap: int = LINE_CAP) -> Source:
 
 
 def dialect_of_file(source: Source, *, cap: int = LINE_CAP) -> Dialect:
-    """Return the dialect of a file, by the first message that has one."""
+    """Return the dialect of a file, by what most of its first messages are written in.
+
+    A record that looks like one of a dialect may stand in a file of the real client, damaged.
+    """
+    votes: Counter[Dialect] = Counter()
     for tried, piece in enumerate(read_pieces(source, cap=cap)):
         if isinstance(piece, Record):
-            dialect = piece.dialect
-            if dialect != "claude":
-                return dialect
-            if piece.type in _ROLES and piece.message is not None:
-                return "claude"
+            votes.update(_vote(piece))
+            others = votes.total() - votes["claude"]
+            if abs(votes["claude"] - others) > _CERTAIN:
+                break
         if tried >= _RECORDS_TRIED:
             break
-    return "claude"
+    others = votes.total() - votes["claude"]
+    if others <= votes["claude"]:
+        return "claude"
+    return "spec-000" if votes["spec-000"] >= votes["spec-004"] else "spec-004"
+
+
+def _vote(record: Record) -> tuple[Dialect, ...]:
+    """Return what a record is written in, where it says so."""
+    kind = record.type
+    if kind in _ROLES and record.message is not None and record.message.role:
+        return ("claude",)
+    dialect = record.dialect
+    return (dialect,) if dialect != "claude" else ()
 
 
 def dialect_of_source(source: Source) -> Dialect:

@@ -43,6 +43,7 @@ def as_resumed(
     With `prompt` the new prompt is put behind them, merged as the client merges it. With `leaf`
     they are those up to that record, wherever the client itself would go on from.
     """
+    transcript = _read_by(transcript, client)
     chain = resumed_chain(transcript, client, leaf=leaf)
     return None if chain is None else _sent(transcript, chain, client, prompt)
 
@@ -62,6 +63,7 @@ def resumed_chain(
     transcript: Transcript, client: Client = LATEST, *, leaf: Node | None = None
 ) -> list[Node] | None:
     """Return the records the client would go by, in its order; None when it would refuse."""
+    transcript = _read_by(transcript, client)
     loaded = take_in(transcript, client)
     if not any(_speaks(node) and not node.sidechain for node in loaded.nodes.values()):
         return None
@@ -73,6 +75,11 @@ def resumed_chain(
         return None
     chain = gather(loaded, chain, first=client.gathered_first) if client.gathers else chain
     return since_compaction(transcript, loaded, chain, client)
+
+
+def _read_by(transcript: Transcript, client: Client) -> Transcript:
+    """Return what a client reads: only steno knows the published dialects."""
+    return transcript if client is STENO else transcript.as_written
 
 
 def _content(entry: Entry) -> Any:
@@ -109,7 +116,7 @@ def _speaks(node: Node) -> bool:
 
 def resumed_leaf(transcript: Transcript, client: Client = LATEST) -> Node | None:
     """Return the record the client would hang the next prompt on."""
-    return choose_leaf(take_in(transcript, client), client)
+    return choose_leaf(take_in(_read_by(transcript, client), client), client)
 
 
 def joined_users(entries: Iterable[Entry], client: Client) -> list[Entry]:
