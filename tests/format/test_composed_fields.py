@@ -9,7 +9,7 @@ from steno.errors import BadRequest
 from steno.format.blocks import Block, Text, Thinking, ToolResult, ToolUse
 from steno.format.catalogue import catalogue, load_catalogue
 from steno.format.compose import SYNTHETIC, Composer, Place
-from steno.format.dialects import adapted_blocks, adapted_role, dialect_of
+from steno.format.dialects.single import adapted_blocks, adapted_role, dialect_of
 from steno.format.encode import encode
 from steno.format.envelope import read_envelope
 

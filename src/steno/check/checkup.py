@@ -19,9 +19,9 @@ from steno.check.rules import (
     tools,
     usage,
 )
-from steno.format.dialects import Dialect
 from steno.format.dialects.converted import ConvertedSource
 from steno.format.dialects.detection import converted, dialect_of_file
+from steno.format.dialects.names import Dialect
 from steno.format.lines import LINE_CAP
 from steno.format.source import Source
 

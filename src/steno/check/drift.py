@@ -19,7 +19,7 @@ import msgspec
 from steno.check.observed import Code, Drift, Key, Tally, report
 from steno.check.shapes import Place, Shape, Shapes, Slot
 from steno.format.catalogue import Catalogue, JsonType, ToolEntry, json_type, version_key
-from steno.format.dialects import Dialect
+from steno.format.dialects.names import Dialect
 from steno.format.loose import REFUSED, loose
 from steno.format.records import Record
 from steno.format.values import as_list, as_object

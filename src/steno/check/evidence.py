@@ -11,8 +11,8 @@ from steno.check.findings import Findings, Place, Rule
 from steno.check.graph import Graph
 from steno.check.plain import Batch, Shape, decode_any, read_plain, shape_of
 from steno.check.seen import Seen
-from steno.format.dialects import Dialect
 from steno.format.dialects.detection import dialect_of_source
+from steno.format.dialects.names import Dialect
 from steno.format.lines import LINE_CAP, read_line
 from steno.format.records import Gap, Piece
 from steno.format.source import Source

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, TypeAlias, get_args
 
 import msgspec
 
-from steno.format.dialects import adapted_role
+from steno.format.dialects.single import adapted_role
 from steno.format.envelope import Envelope
 from steno.format.lines import LINE_CAP, Stretch, read_line, read_stretches
 from steno.format.loose import REFUSED

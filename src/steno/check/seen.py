@@ -6,7 +6,7 @@ import msgspec
 
 from steno.check.findings import Place
 from steno.check.plain import Shape
-from steno.format.dialects import Dialect
+from steno.format.dialects.names import Dialect
 from steno.format.envelope import decode_envelope
 from steno.format.lines import Stretch
 from steno.format.records import Record

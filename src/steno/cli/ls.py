@@ -196,6 +196,7 @@ def _json(listing: _Listing) -> list[dict[str, Any]]:
             "branch": row.look.branch,
             "model": row.look.model,
             "version": row.look.version,
+            "dialect": row.look.dialect,
             "entrypoint": row.look.entrypoint,
             "turns": row.turns,
             "agents": count_agents(row.found, discoveries.agents(row.found)),

@@ -136,6 +136,7 @@ class Story:
             words.count(len(turns), "turn"),
             words.duration(took) if took else "",
             "" if look.status in ("finished", "empty") else look.status,
+            "" if look.dialect == "claude" else f"dialect {look.dialect}, converted",
         )
         about = cut("  ".join(one_line(part) for part in parts if part), wide - 10)
         yield [(self._name, "bold"), (f"  {about}", "dim")]
@@ -171,6 +172,7 @@ class Story:
             "branch": look.branch,
             "model": look.model,
             "version": look.version,
+            "dialect": look.dialect,
             "status": look.status,
             "turns": [_turn_json(each) for each in _only(turns, turn)],
             "abandoned": [_branch_json(each) for each in self._session.branches],
@@ -231,6 +233,9 @@ def seam_json(seam: Compaction) -> dict[str, Any]:
         "trigger": seam.trigger,
         "pre_tokens": seam.pre_tokens,
         "post_tokens": seam.post_tokens,
+        "messages_before": seam.messages_before,
+        "messages_kept": seam.messages_kept,
+        "ratio": seam.ratio,
     }
 
 

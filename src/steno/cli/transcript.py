@@ -160,7 +160,9 @@ def seam_lines(seam: Compaction, manner: Manner) -> Iterator[Line]:
     parts = [f"{said} ({one_line(seam.trigger)})" if seam.trigger else said]
     if said := words.shrunk(*sizes_of(seam)):
         parts.append(said)
-    if seam.kept:
+    if said := words.kept_messages(seam.messages_before, seam.messages_kept, seam.ratio):
+        parts.append(said)
+    elif seam.kept:
         parts.append(f"{words.count(len(seam.kept), 'record')} kept")
     said = cut("  ".join(parts), manner.width - 10)
     dots = "╌" * max(manner.width - width(said) - 8, 2)

@@ -25,7 +25,7 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from steno.errors import BadRequest
-from steno.format.dialects import Dialect
+from steno.format.dialects.names import Dialect
 from steno.format.loose import REFUSED
 
 __all__ = [

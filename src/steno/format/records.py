@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import msgspec
 
 from steno.format.blocks import Block, Text, Thinking, ToolResult, ToolUse
-from steno.format.dialects import Dialect, adapted_blocks, adapted_role, dialect_of
+from steno.format.dialects.names import Dialect
+from steno.format.dialects.single import adapted_blocks, adapted_role, dialect_of
 from steno.format.envelope import Envelope
 from steno.format.loose import loose
 from steno.format.message import Message, Usage, decode_message
@@ -20,12 +21,13 @@ from steno.format.spans import Damage, Span
 if TYPE_CHECKING:
     from steno.format.views import View
 
-__all__ = ["Gap", "Piece", "Record"]
+__all__ = ["MILLISECONDS", "Gap", "Piece", "Record"]
 
 _NONE: Final[tuple[Damage, ...]] = ()
 _UNREAD: Final = Message()
 _ROLES: Final = frozenset(("user", "assistant"))
-_MILLIS: Final = 1e11
+MILLISECONDS: Final = 1e11
+"""A time above this is a number of milliseconds, not of seconds."""
 # What is nearer to the ends of the calendar cannot be told in every zone, nor counted on from.
 _EDGE: Final = timedelta(days=2)
 _FIRST: Final = datetime.min.replace(tzinfo=UTC) + _EDGE
@@ -252,7 +254,7 @@ def read_time(value: str | float | None) -> datetime | None:
             if time.tzinfo is not UTC:
                 time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
         else:
-            time = datetime.fromtimestamp(value / 1000 if abs(value) > _MILLIS else value, UTC)
+            time = datetime.fromtimestamp(value / 1000 if abs(value) > MILLISECONDS else value, UTC)
     except (OverflowError, ValueError, OSError):
         return None
     return time if _FIRST < time < _LAST else None

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, TypeAlias, cast
 
-from steno.format.dialects import adapted_role
+from steno.format.dialects.single import adapted_role
 from steno.format.envelope import Envelope
 from steno.format.lines import LINE_CAP, Stretch, read_line, read_stretches
 from steno.format.loose import REFUSED

@@ -12,6 +12,7 @@ __all__ = [
     "count",
     "day",
     "duration",
+    "kept_messages",
     "model_name",
     "money",
     "project_name",
@@ -71,6 +72,19 @@ def shrunk(before: int | None, after: int | None, left: int | None) -> str:
         return f"{tokens(before)} to {tokens(after)} tokens"
     rest = f", {tokens(left)} of the talk left" if left is not None else ""
     return f"{tokens(before)} tokens{rest}"
+
+
+def kept_messages(before: int | None, kept: int | None, ratio: float | None) -> str:
+    """Return how many messages a compaction kept, where it says so.
+
+    >>> kept_messages(150, 15, 0.1), kept_messages(None, 15, None), kept_messages(None, None, None)
+    ('15 of 150 messages kept (ratio 0.1)', '15 messages kept', '')
+    """
+    if kept is None and before is None:
+        return ""
+    of_all = f"of {before:,} messages" if before is not None else "messages"
+    said = f"{kept:,} {of_all} kept" if kept is not None else f"{before:,} messages"
+    return f"{said} (ratio {ratio:g})" if ratio is not None else said
 
 
 def tokens(number: int) -> str:

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Final
 
 from steno.errors import Unreadable
-from steno.format.dialects import Dialect
 from steno.format.dialects.detection import converted, dialect_of_source
+from steno.format.dialects.names import Dialect
 from steno.format.lines import LINE_CAP, Stretch, make_record, read_bytes, read_pieces
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import Source
@@ -142,18 +142,20 @@ def grown(before: Transcript, source: Source) -> Transcript:
 
     The nodes of whole lines are the very same ones.
     """
-    undecided = not any(node.is_message for node in before.nodes[:100])
-    if undecided or dialect_of_source(before.source) != "claude":
+    if before.dialect != "claude":
         # What is added may change what the records before it are.
         return load(source, cap=before.cap)
+    undecided = not any(node.is_message for node in before.nodes)
     start = _last_line(source, min(before.source.size, source.size))
     known = bisect_left(before.nodes, start, key=_offset)
     gaps = bisect_left(before.gaps, start, key=_offset)
     transcript = Transcript(source, before.nodes[:known], before.gaps[:gaps], cap=before.cap)
     transcript.notes = {at: notes for at, notes in before.notes.items() if at < start}
     _take_from(transcript, start)
-    if any(note.id == "line.nul-run" for gap in transcript.gaps[gaps:] for note in gap.damage):
-        # Where zero bytes are cut depends on where the reading began.
+    zeros = any(note.id == "line.nul-run" for gap in transcript.gaps[gaps:] for note in gap.damage)
+    if zeros or (undecided and any(node.uuid for node in transcript.nodes[known:])):
+        # Where zero bytes are cut depends on where the reading began, and the first messages tell
+        # the dialect.
         return load(source, cap=before.cap)
     return transcript
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from steno.format.dialects.detection import converted
 from steno.format.source import Source
 from steno.store.archive.opened import opened
 from steno.store.found import Found
@@ -30,7 +31,8 @@ def count_turns(found: Found) -> int | None:
     places: dict[str | None, int] = {}
     turns: list[str | None] = []
     last = 0
-    with opened(found) as source:
+    with opened(found) as original:
+        source = converted(original)
         starts = list(_starts(source))
         ends = (*(start[0] for start in starts[1:]), source.size)
         answers = _Answers(source)
@@ -93,11 +95,11 @@ def _starts(source: Source) -> Iterator[tuple[int, str | None, bool]]:
     from steno.format.records import Record
     from steno.session.story.prompts import FAINT, STARTS, origin_of
 
-    for offset, line in _candidates(source, b"user", b"human"):
+    for offset, line in _candidates(source, b"user"):
         if b'"type":"tool_result"' in line:
             continue
         for piece in read_bytes(line):
-            if not isinstance(piece, Record) or piece.type not in ("user", "human"):
+            if not isinstance(piece, Record) or piece.type != "user":
                 continue
             origin = origin_of(piece)
             faint = origin in FAINT
@@ -175,7 +177,7 @@ def _having(source: Source, needles: list[bytes], start: int) -> Iterator[tuple[
 
 def _needles(sample: bytes, types: Iterable[bytes]) -> list[bytes]:
     """Return how this file writes that a record is of a type; nearly always in one way."""
-    needles = [b'"type":"%s"' % name for name in types if name != b"human" or b'"human"' in sample]
+    needles = [b'"type":"%s"' % name for name in types]
     if b'"type": "' in sample:
         needles += [needle.replace(b":", b": ") for needle in needles]
     return needles

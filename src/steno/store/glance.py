@@ -11,6 +11,8 @@ from typing import Final
 
 import msgspec
 
+from steno.format.dialects.names import Dialect
+from steno.format.slugs import guess_project
 from steno.format.source import Source
 from steno.session.liveness import (
     Ending,
@@ -37,6 +39,9 @@ _MACHINE: Final = re.compile(
     r"|user-memory-input|teammate-message|tick)"
 )
 _REMINDERS: Final = re.compile(r"(?:\s*+<system-reminder>.*?</system-reminder>)++\s*+", re.DOTALL)
+_DIALECT: Final = frozenset(
+    ("human", "tool_result", "compact_prelude", "compact_recap", "compact_system")
+)
 _NOTHING: Final = msgspec.Raw()
 
 
@@ -100,6 +105,8 @@ class Glance(msgspec.Struct, frozen=True):
     sidechain: bool = False
     """Whether all its messages belong to a sub-agent."""
     last_uuid: str = ""
+    dialect: Dialect = "claude"
+    """The published dialect that the file is written in; nearly always the real client's own."""
     lent: tuple[tuple[str, str], ...] = ()
     """Titles that old clients wrote here for other sessions: (record id, title)."""
 
@@ -133,11 +140,14 @@ def glance(found: Found, now: float) -> Glance:
         Unreadable: the file cannot be read any more.
     """
     with opened(found) as source:
-        look = _Look()
-        if source.size <= 2 * END:
-            look.take(_lines(source.read(0, source.size)))
-        else:
-            _look_at_ends(source, look)
+        look = _look_at(source)
+        if look.speaks_otherwise:
+            from steno.format.dialects.detection import converted, dialect_of_source
+
+            made = converted(source)
+            if made is not source:
+                look = _look_at(made)
+                look.dialect = dialect_of_source(made)
     stem = os.path.basename(found.path).removesuffix(".jsonl")
     return look.result(found.place.session_id or look.session_id or stem, found, now)
 
@@ -157,6 +167,15 @@ def shown_project(found: Found) -> str | None:
                 return look.project
     whole = glance(found, 0.0)
     return None if whole.hidden else whole.project
+
+
+def _look_at(source: Source) -> "_Look":
+    look = _Look()
+    if source.size <= 2 * END:
+        look.take(_lines(source.read(0, source.size)))
+    else:
+        _look_at_ends(source, look)
+    return look
 
 
 def _look_at_ends(source: Source, look: "_Look") -> None:
@@ -209,6 +228,9 @@ class _Look:
         self.session_id = self.project = self.branch = self.version = self.entrypoint = ""
         self.model = self.custom = self.ai = self.last_prompt = self.first_prompt = ""
         self.command = ""
+        self.dialect: Dialect = "claude"
+        self.speaks_otherwise = False
+        """Whether a message is written as in a published dialect."""
         self.summaries: list[tuple[str, str]] = []
         self.uuids: set[str] = set()
         self.last_uuid = ""
@@ -229,6 +251,7 @@ class _Look:
 
     def take(self, lines: Iterable[_Line]) -> None:
         for line in lines:
+            self.speaks_otherwise = self.speaks_otherwise or _speaks_otherwise(line)
             self._line(line)
 
     def _line(self, line: _Line) -> None:
@@ -304,7 +327,7 @@ class _Look:
             id=name,
             title=given or self.last_prompt or self.first_prompt or self.command,
             named=bool(given),
-            project=self.project,
+            project=self._project(found),
             branch="" if self.branch == "HEAD" else self.branch,
             model=self.model,
             version=self.version,
@@ -318,8 +341,15 @@ class _Look:
             answered=self.answered,
             sidechain=self.side and not self.main,
             last_uuid=self.last_uuid,
+            dialect=self.dialect,
             lent=tuple(pair for pair in self.summaries if pair[0] not in self.uuids),
         )
+
+    def _project(self, found: Found) -> str:
+        """Return where the session ran; a dialect says it by the name of the folder alone."""
+        if self.project or self.dialect == "claude":
+            return self.project
+        return guess_project(os.path.basename(os.path.dirname(found.path)))
 
     def _ending(self) -> Ending:
         """Return what the session ends with; a file does not say whether its client still runs."""
@@ -329,6 +359,13 @@ class _Look:
         blocks = _blocks(_message(line))
         open_tools = [self.open[block.id] for block in blocks if block.id in self.open]
         return ending_of(_kind(line, blocks), open_tools, left=self.left, refused=self.refused)
+
+
+def _speaks_otherwise(line: _Line) -> bool:
+    """Whether a record may be one of a published dialect."""
+    if line.type in ("user", "assistant"):
+        return not line.message or bytes(memoryview(line.message)[:1]) == b'"'
+    return line.type in _DIALECT
 
 
 def _kind(line: _Line, blocks: list[_Block]) -> LastMessage:

@@ -132,7 +132,12 @@ def mend(
     written = datetime.fromtimestamp(wish.written, UTC)
     stages = (mend_lines,) if agent else stages_for(goal, wish.client, written)
     result = repair(
-        evidence.graph, stages, bench.put, client=wish.client, first=_wanted(wish, evidence), done=done
+        evidence.graph,
+        stages,
+        bench.put,
+        client=wish.client,
+        first=_wanted(wish, evidence),
+        done=done,
     )
     if result.edits or wish.name:
         evidence = check(result.transcript.source, name=wish.name or name)

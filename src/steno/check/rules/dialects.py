@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from steno.check.findings import Findings, Place, Rule
-from steno.format.dialects import Dialect
+from steno.format.dialects.names import Dialect
 from steno.format.lines import LINE_CAP, read_pieces
 from steno.format.loose import loose
 from steno.format.records import Gap, read_time

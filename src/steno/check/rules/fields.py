@@ -10,7 +10,7 @@ from steno.check.findings import Findings, Rule
 from steno.check.plain import Shape
 from steno.check.seen import Seen
 from steno.format.catalogue import Field, Fields, JsonType, catalogue, json_type
-from steno.format.dialects import Dialect
+from steno.format.dialects.names import Dialect
 from steno.session.nodes import ROLES
 
 __all__ = ["RULES", "Watch"]

@@ -7,6 +7,7 @@
 
 Files in these dialects exist because tools were built from those descriptions.
 
+    names       the dialects
     single      one record by itself: which dialect it has, its role and blocks
     detection   which dialect a file has
     rows        one record as the conversion needs it
@@ -15,7 +16,3 @@ Files in these dialects exist because tools were built from those descriptions.
     compactions what a compaction leaves of the conversation before it
     converted   a whole file in a dialect, read as the file the real client would have written
 """
-
-from steno.format.dialects.single import Dialect, adapted_blocks, adapted_role, dialect_of
-
-__all__ = ["Dialect", "adapted_blocks", "adapted_role", "dialect_of"]

@@ -14,8 +14,8 @@ import msgspec
 from steno.format.dialects import fields as client
 from steno.format.dialects.compactions import plan_compactions
 from steno.format.dialects.links import link
+from steno.format.dialects.names import Dialect
 from steno.format.dialects.rows import Json, Row, row_of
-from steno.format.dialects.single import Dialect
 from steno.format.lines import LINE_CAP, read_pieces
 from steno.format.loose import loose
 from steno.format.records import Gap

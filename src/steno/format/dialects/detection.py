@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Final
 
-from steno.format.dialects.single import Dialect
+from steno.format.dialects.names import Dialect
 from steno.format.lines import LINE_CAP, read_pieces
 from steno.format.records import Record
 from steno.format.source import Source

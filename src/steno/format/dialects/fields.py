@@ -5,6 +5,7 @@ from typing import Any, Final, cast
 from uuid import NAMESPACE_OID, uuid5
 
 from steno.format.dialects.rows import Json, Row
+from steno.format.records import MILLISECONDS
 
 __all__ = ["boundary_of", "client_fields", "client_time", "deleted_fields", "derived_uuid"]
 __all__ += ["interruption_of", "leaf_marker", "link_to", "summary_of"]
@@ -64,7 +65,7 @@ def client_time(value: Any) -> Any:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return value
     try:
-        time = datetime.fromtimestamp(value / 1000 if abs(value) > 1e11 else value, UTC)
+        time = datetime.fromtimestamp(value / 1000 if abs(value) > MILLISECONDS else value, UTC)
     except (OverflowError, ValueError, OSError):
         return value
     return f"{time.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"

@@ -178,34 +178,39 @@ def _arrange(rows: Sequence[Row], owners: dict[str, Row], given: _Parents) -> No
     for row in rows:
         if row.deleted or row.kind == "other":
             continue
-        above = row.above
-        cluster = clusters.get(id(above)) if above is not None else None
+        cluster = clusters.get(id(row.above))
         if row.kind == "answer":
             # What follows a deleted prompt is an answer of its own.
-            joins = above is not None and above.kind == "answer" and above is given.of(row)
-            if cluster is None or cluster.results or not joins:
-                row.above = cluster.tail if cluster is not None else above
-                cluster = _Cluster(row)
-            else:
-                cluster.answers.append(row)
-            row.group = cluster.first
-            clusters[id(row)] = cluster
-            continue
-        if row.kind == "result":
-            caller = owners.get(row.results[0]) if row.results else None
-            own = clusters.get(id(caller)) if caller is not None else None
-            if own is not None:
-                row.above = own.tail
-                own.results.append(row)
-                clusters[id(row)] = own
-                continue
-        if cluster is not None and cluster.results:
+            joins = row.above is not None and row.above is given.of(row)
+            clusters[id(row)] = _take_answer(row, cluster if joins else None, cluster)
+        elif (own := clusters.get(id(_caller(row, owners)))) is not None:
+            row.above = own.tail
+            own.results.append(row)
+            clusters[id(row)] = own
+        elif cluster is not None and cluster.results:
             row.above = cluster.tail
     for cluster in clusters.values():
         cluster.first.asks = any(answer.calls for answer in cluster.answers)
     for row in rows:
         if row.aborted and not row.deleted:
             _interrupt(row, clusters.get(id(row)))
+
+
+def _take_answer(row: Row, joined: _Cluster | None, above: _Cluster | None) -> _Cluster:
+    """Return the response that a line belongs to: the one above it, or one of its own."""
+    if joined is not None and not joined.results:
+        joined.answers.append(row)
+        row.group = joined.first
+        return joined
+    if above is not None and above.results:
+        row.above = above.tail
+    row.group = row
+    return _Cluster(row)
+
+
+def _caller(row: Row, owners: dict[str, Row]) -> Row | None:
+    """Return the record of the call that a result answers."""
+    return owners.get(row.results[0]) if row.kind == "result" and row.results else None
 
 
 def _interrupt(row: Row, cluster: _Cluster | None) -> None:

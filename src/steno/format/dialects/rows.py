@@ -4,7 +4,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 
-from steno.format.dialects.single import Dialect
+from steno.format.dialects.names import Dialect
 
 __all__ = ["Json", "Kind", "Row", "row_of"]
 

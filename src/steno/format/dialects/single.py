@@ -3,17 +3,16 @@
 A dialect is told by the record itself, so a file may mix them.
 """
 
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, cast
 
 import msgspec
 
 from steno.format.blocks import Block, Text, Thinking, ToolResult, ToolUse, decode_blocks
+from steno.format.dialects.names import Dialect
 from steno.format.envelope import Envelope
 from steno.format.loose import loose
 
-__all__ = ["Dialect", "adapted_blocks", "adapted_role", "dialect_of"]
-
-Dialect: TypeAlias = Literal["claude", "spec-000", "spec-004"]
+__all__ = ["adapted_blocks", "adapted_role", "dialect_of"]
 
 _ROLES_004: Final = {
     "human": "user",

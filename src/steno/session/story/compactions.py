@@ -17,11 +17,21 @@ from steno.session.resume.segments import preserved
 from steno.session.resume.walk import Loaded, walk
 from steno.session.transcript import Transcript
 
-__all__ = ["Compaction", "compactions_of", "is_seam", "seam_of", "sizes_of", "whole_chain"]
+__all__ = [
+    "Compaction",
+    "compactions_of",
+    "is_seam",
+    "keeps_all",
+    "seam_of",
+    "sizes_of",
+    "whole_chain",
+]
 
 CompactionKind: TypeAlias = Literal["full", "micro"]
 _DIALECT: Final = frozenset(("compact_system", "compact_prelude"))
 _MICRO: Final = "microcompact_boundary"
+_CONVERTED: Final = "conversation_compacted"
+"""A compaction of a published dialect that kept every message before it."""
 _LOOK_AHEAD: Final = 4
 """How far behind a boundary its summary may stand."""
 _ANSWERS: Final = 200
@@ -47,6 +57,11 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True):
     """Older records that stay in view word for word."""
     logical_parent: Node | None = None
     """The record the conversation had come to."""
+    messages_before: int | None = None
+    """How many messages there were, and how many of them were kept, where the file says so."""
+    messages_kept: int | None = None
+    ratio: float | None = None
+    """How much of the size was left, as a dialect says it."""
 
 
 class _Numbers(msgspec.Struct, rename="camel"):
@@ -57,6 +72,9 @@ class _Numbers(msgspec.Struct, rename="camel"):
     post_tokens: float | None = None
     tokens_saved: float | None = None
     duration_ms: float | None = None
+    messages_before: float | None = None
+    messages_kept: float | None = None
+    compression_ratio: float | None = None
 
 
 def whole_chain(transcript: Transcript, loaded: Loaded, leaf: Node) -> list[Node]:
@@ -90,7 +108,12 @@ def _before(
 
 def is_seam(node: Node) -> bool:
     """Whether the conversation may have been compacted at this record, in any dialect."""
-    return node.is_boundary or node.type in _DIALECT
+    return node.is_boundary or node.type in _DIALECT or node.subtype == _CONVERTED
+
+
+def keeps_all(node: Node) -> bool:
+    """Whether a compaction left everything before it in the conversation."""
+    return node.type == "system" and node.subtype == _CONVERTED
 
 
 def compactions_of(
@@ -115,7 +138,7 @@ def compactions_of(
 
 def seam_of(record: Record, node: Node) -> Compaction | None:
     """Return the compaction that a record says there was, as far as it alone tells."""
-    if node.is_boundary or node.type == "compact_prelude":
+    if node.is_boundary or node.type == "compact_prelude" or node.subtype == _CONVERTED:
         return _numbered(record, node, "compactMetadata")
     if node.type == "compact_system" and record.text == "conversation_compacted":
         return _numbered(record, node, "metadata")
@@ -154,6 +177,9 @@ def _numbered(record: Record, node: Node, field: str) -> Compaction:
         pre_tokens=before,
         post_tokens=after,
         duration=None if numbers.duration_ms is None else numbers.duration_ms / 1000,
+        messages_before=_whole(numbers.messages_before),
+        messages_kept=_whole(numbers.messages_kept),
+        ratio=numbers.compression_ratio,
     )
 
 

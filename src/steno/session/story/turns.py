@@ -14,7 +14,7 @@ import msgspec
 
 from steno.format.records import Record
 from steno.session.nodes import Node
-from steno.session.story.compactions import Compaction, is_seam
+from steno.session.story.compactions import Compaction, is_seam, keeps_all
 from steno.session.story.prompts import STARTS, Origin, Prompt, origin_of, prompt_of
 from steno.session.story.scenes import Scene
 from steno.session.story.steps import Draft, FileTouch, Step
@@ -137,7 +137,10 @@ class Story:
     def take(self, record: Record, node: Node) -> None:
         """Take in the next record."""
         seam = self.compactions.get(node.index)
-        if seam is not None and is_seam(node):
+        if seam is not None and keeps_all(node):
+            # Nothing was left out of the conversation: the turn goes on.
+            self.now.compaction = self.now.compaction or seam
+        elif seam is not None and is_seam(node):
             self._cut(Scene(seam))
         now = self.now
         trail = now.trail

@@ -252,6 +252,14 @@ def fold_of(turns: Sequence[Turn], tale: Tale, manner: Manner) -> Fold:
     )
 
 
+def _kept(seam: Compaction) -> str:
+    """Return what a compaction kept of the conversation before it."""
+    said = words.kept_messages(seam.messages_before, seam.messages_kept, seam.ratio)
+    if said or not seam.kept:
+        return said
+    return f"{words.count(len(seam.kept), 'record')} kept word for word"
+
+
 def seam_of(seam: Compaction, number: int, before: Turn | None, tale: Tale, manner: Manner) -> Seam:
     """Return a compaction; `number` counts them, `before` is the turn that it came behind."""
     record = tale.transcript.record(seam.boundary)
@@ -263,7 +271,7 @@ def seam_of(seam: Compaction, number: int, before: Turn | None, tale: Tale, mann
         "Compacted" if seam.kind == "full" else "Old results dropped",
         words.shrunk(*sizes_of(seam)),
         ", ".join(part for part in (why, took) if part),
-        f"{words.count(len(seam.kept), 'record')} kept word for word" if seam.kept else "",
+        _kept(seam),
         raw=manner.links.record(manner.key, seam.boundary.offset, tale.agent),
     )
     if seam.summary is not None:
