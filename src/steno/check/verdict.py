@@ -111,8 +111,9 @@ def _converted(evidence: Evidence, replayed: int) -> tuple[Verdict, ...]:
     """Return the verdicts on a file in a dialect: what clients send of it before it is converted."""
     case = _Case(evidence.as_written, replayed)
     source = evidence.transcript.source
-    inserted = source.inserted if isinstance(source, ConvertedSource) else lambda _: False
-    there = [node for node in evidence.graph.messages if not inserted(node.offset)]
+    there = evidence.graph.messages
+    if isinstance(source, ConvertedSource):
+        there = [node for node in there if not source.inserted(node.offset)]
     return tuple(_unconverted(evidence, case, versions, there) for versions in GENERATIONS)
 
 

@@ -1,9 +1,9 @@
 """Bytes that can be read again by span: the seam between the pure rooms and the file system."""
 
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
-__all__ = ["CHUNK", "BytesSource", "Source"]
+__all__ = ["CHUNK", "BytesSource", "OpenSource", "Source"]
 
 CHUNK: Final = 1 << 20
 
@@ -23,6 +23,18 @@ class Source(Protocol):
     def chunks(self, start: int = 0) -> Iterator[bytes]:
         """Yield everything from `start` on, in order."""
         ...
+
+
+class OpenSource(Source, Protocol):
+    """A source that holds a file open, to be closed or used in a `with`."""
+
+    def close(self) -> None:
+        """Give the file back; harmless when repeated."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
 
 
 class BytesSource:

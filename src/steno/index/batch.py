@@ -109,7 +109,8 @@ class Batch:
             if progress.cut_off:
                 # So that the next sync sees that there is more.
                 task.size = progress.done
-            mark = _mark(task.path, progress.done)
+            # What is added to a file in a dialect may change what the records before it are.
+            mark = _mark(task.path, progress.done) if state.dialect == "claude" else b""
             title = _title(state, given_title(task.found))
             self._tables.settle(task, progress.done, mark, state, title)
         now = round(time.time())

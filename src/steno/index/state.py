@@ -4,6 +4,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from steno.format.dialects.names import Dialect
 from steno.index.course import Course
 from steno.session.liveness import Ending, LastMessage, ending_of
 
@@ -21,7 +22,7 @@ __all__ = [
     "encode_state",
 ]
 
-RULES: Final = "4"
+RULES: Final = "5"
 """Which rules files are read by. Whoever changes what is kept of a record, or which words of it are
 searched, counts on: then everything is read again."""
 SHIFT: Final = 40
@@ -73,6 +74,7 @@ class State(msgspec.Struct):
     project: str = ""
     branch: str = ""
     version: str = ""
+    dialect: Dialect = "claude"
     model: str = ""
     custom: str = ""
     ai: str = ""

@@ -43,7 +43,7 @@ _CALLS: Final = frozenset(("tool_use", "server_tool_use"))
 _SPACE: Final = re.compile(r"\s")
 TITLES: Final = frozenset(("custom-title", "ai-title", "summary", "tag", "agent-name"))
 # Records that repeat others, or hold nothing but the state of the client.
-_SILENT: Final = frozenset(("progress", "file-history-snapshot", "last-prompt", "mode"))
+_SILENT: Final = frozenset(("progress", "file-history-snapshot", "last-prompt", "mode", "deleted"))
 # The first key of a client's own copy of a result, in every shape that was seen.
 _COPY: Final = re.compile(
     rb'\{"(?:stdout|type|file|filePath|filenames|mode|oldTodos|newTodos|status|bytes|query|'

@@ -6,8 +6,8 @@ it is a place in the original file by `original_span`.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, Literal, TypeAlias, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Literal, Self, TypeAlias, cast
 
 import msgspec
 
@@ -65,6 +65,18 @@ class ConvertedSource:
         if self.size <= _HELD:
             self._held = b"".join(held)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the original, if it is one that can be closed."""
+        close = getattr(self.original, "close", None)
+        if close is not None:
+            close()
+
     def read(self, offset: int, length: int) -> bytes:
         """Return up to `length` bytes from `offset`."""
         end = min(offset + max(0, length), self.size)
@@ -120,9 +132,9 @@ class ConvertedSource:
         return msgspec.json.encode(_MAKERS[line.purpose](fields, made_from)) + b"\n"
 
 
-_MAKERS: Final[dict[_Purpose, Any]] = {
+_MAKERS: Final[dict[_Purpose, Callable[[Json, Row], Json]]] = {
     "record": client.client_fields,
-    "deleted": lambda fields, _: client.deleted_fields(fields),
+    "deleted": client.deleted_fields,
     "boundary": client.boundary_of,
     "summary": client.summary_of,
     "interruption": client.interruption_of,

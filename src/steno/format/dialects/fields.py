@@ -220,10 +220,10 @@ def _message(fields: Json) -> Json:
 
 
 def _content(fields: Json) -> Any:
-    message = fields.get("message")
+    message: Any = fields.get("message")
     if isinstance(message, dict):
         return cast("Json", message).get("content")
-    return message if isinstance(message, str | list) else None
+    return cast("Any", message) if isinstance(message, str | list) else None
 
 
 # Records that are inserted
@@ -233,12 +233,21 @@ def _session(fields: Json) -> Json:
     return {key: fields[key] for key in _SESSION if key in fields}
 
 
-def deleted_fields(fields: Json) -> Json:
+def deleted_fields(fields: Json, row: Row) -> Json:
     """Return a deleted record: out of the conversation, and kept as it is."""
     kept = ("uuid", "parentUuid", "timestamp", "sessionId", "isSidechain")
     record = {key: fields[key] for key in kept if key in fields}
+    record["parentUuid"] = link_to(row.above)
     record["timestamp"] = client_time(fields.get("timestamp"))
-    return {"type": "deleted", **record, "deleted": fields}
+    return {"type": "deleted", **record, "content": _words(_content(fields)), "deleted": fields}
+
+
+def _words(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    blocks = cast("list[Any]", content) if isinstance(content, list) else []
+    texts = (cast("Json", block).get("text") for block in blocks if isinstance(block, dict))
+    return "\n\n".join(text for text in texts if isinstance(text, str))
 
 
 def boundary_of(fields: Json, row: Row) -> Json:

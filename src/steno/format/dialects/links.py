@@ -57,7 +57,7 @@ class _Parents:
 
     def _parent(self, row: Row, before: Row | None) -> Row | None:
         # A record may leave its parent out: it then follows the one before it in the file.
-        parent = self._by_uuid.get(row.parent) if row.has_parent else before
+        parent = self._by_uuid.get(row.parent or "") if row.has_parent else before
         if parent is row:
             return None
         is_sibling = before is not None and before.has_parent and row.parent == before.parent

@@ -7,13 +7,13 @@ or is not what it was, is said to be so.
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import Final, Literal, Self
 
 import msgspec
 
 from steno.errors import Unreadable
 from steno.format.records import Record
-from steno.format.source import BytesSource
+from steno.format.source import BytesSource, OpenSource
 from steno.index.harvest import lines_of
 from steno.index.lines import line_of
 from steno.index.scan import path_from
@@ -21,9 +21,6 @@ from steno.index.state import SHIFT
 from steno.index.words import Part, parts_of
 from steno.store.archive.opened import open_anywhere
 from steno.store.read import FileSource
-
-if TYPE_CHECKING:
-    from steno.store.archive.source import ArchiveSource
 
 __all__ = ["Lost", "Reader", "Text", "offset_of"]
 
@@ -57,7 +54,7 @@ class Reader:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._sources: dict[int, FileSource | ArchiveSource | None] = {}
+        self._sources: dict[int, OpenSource | None] = {}
         self._archived: set[int] = set()
         self._tools: dict[int, dict[tuple[int, str], str]] = {}
 
@@ -124,14 +121,14 @@ class Reader:
             self._tools[file] = {(result, call): name for result, call, name in rows}
         return self._tools[file]
 
-    def _source(self, file: int) -> "FileSource | ArchiveSource | None":
+    def _source(self, file: int) -> OpenSource | None:
         if file not in self._sources:
             if len(self._sources) >= _HELD:
                 self._let_go(next(iter(self._sources)))
             self._sources[file] = self._opened(file)
         return self._sources[file]
 
-    def _opened(self, file: int) -> "FileSource | ArchiveSource | None":
+    def _opened(self, file: int) -> OpenSource | None:
         row = self._connection.execute("SELECT path FROM files WHERE id = ?", (file,)).fetchone()
         if row is None:
             return None
@@ -140,7 +137,7 @@ class Reader:
             source = open_anywhere(path)
         except Unreadable:
             return None
-        if not isinstance(source, FileSource):
+        if not isinstance(getattr(source, "original", source), FileSource):
             self._archived.add(file)
         return source
 

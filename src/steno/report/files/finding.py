@@ -8,7 +8,7 @@ bytes of the sessions that touched it.
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 import msgspec
 
@@ -16,6 +16,7 @@ from steno.errors import StenoError, Unreadable
 from steno.format.lines import read_bytes
 from steno.format.paths import file_history_name
 from steno.format.records import Record
+from steno.format.source import OpenSource
 from steno.format.values import as_object
 from steno.index.moments import millis
 from steno.index.scan import path_from
@@ -28,10 +29,6 @@ from steno.session.session import Session
 from steno.session.story.outcomes import outcome_of
 from steno.session.story.prompts import words_of
 from steno.store.archive.opened import open_anywhere
-
-if TYPE_CHECKING:
-    from steno.store.archive.source import ArchiveSource
-    from steno.store.read import FileSource
 
 __all__ = ["Finder", "Opener", "Owner"]
 
@@ -85,7 +82,7 @@ class Finder:
         self._name = path.replace("\\", "/").rpartition("/")[2]
         self._opened = opened
         self._counts = counts
-        self._sources: dict[int, FileSource | ArchiveSource | None] = {}
+        self._sources: dict[int, OpenSource | None] = {}
         self._abandoned: dict[int, tuple[frozenset[int], dict[int, int]]] = {}
         self._prompts: dict[tuple[int, int], str] = {}
         self._callers: dict[int, tuple[int, int] | None] = {}
@@ -316,7 +313,7 @@ class Finder:
         found = next(iter(read_bytes(raw, cap=len(raw) + 1)), None)
         return found if isinstance(found, Record) else None
 
-    def _source(self, file: int) -> "FileSource | ArchiveSource | None":
+    def _source(self, file: int) -> OpenSource | None:
         if file not in self._sources:
             self._owner(file)
             owner = self.owners.get(file)
@@ -346,9 +343,7 @@ def _quoted(name: str) -> bytes:
     return msgspec.json.encode(name)[1:-1]
 
 
-def _lines_with(
-    source: "FileSource | ArchiveSource", needles: Iterable[bytes]
-) -> Iterator[tuple[int, bytes]]:
+def _lines_with(source: OpenSource, needles: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that hold one of some words, and where they begin."""
     sought = list(needles)
     start, rest = 0, b""

@@ -247,6 +247,9 @@ class Teller:
             case "queue-operation":
                 text = _words(loose(record.envelope.content) if record.envelope.content else "")
                 scene.add("queued", "Queued", one_line(text), node, record.time)
+            case "deleted":
+                text = _words(loose(record.envelope.content) if record.envelope.content else "")
+                scene.add("note", "Deleted", one_line(text), node, record.time)
             case kind:
                 said = one_line(record.text)
                 scene.add("unknown", kind or "record", said, node, record.time)

@@ -5,6 +5,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from steno.errors import BadRequest, Unreadable
+from steno.format.dialects.detection import converted_file
+from steno.format.source import OpenSource
 from steno.store.archived import ARCHIVE, CATALOGUE
 from steno.store.found import Found
 from steno.store.places import steno_home
@@ -52,14 +54,16 @@ def opened(found: Found) -> "FileSource | ArchiveSource":
     return _kept(found) if isinstance(found, Archived) else FileSource(found.path)
 
 
-def open_anywhere(path: str) -> "FileSource | ArchiveSource":
+def open_anywhere(path: str) -> OpenSource:
     """Return the transcript that is or was at a path, open, wherever its bytes are.
+
+    One in a published dialect is converted to what the real client would have written.
 
     Raises:
         Unreadable: it is neither on the disk nor in the archive, or cannot be read.
     """
     try:
-        return FileSource(path)
+        return converted_file(FileSource(path))
     except Unreadable:
         if not has_archive():
             raise
@@ -68,7 +72,7 @@ def open_anywhere(path: str) -> "FileSource | ArchiveSource":
         found = gone_at(path)
         if found is None:
             raise
-    return _kept(found)
+    return converted_file(_kept(found))
 
 
 def source_of(found: Found) -> "PathSource | ArchiveSource":
