@@ -103,7 +103,7 @@ def never(_: list[Node]) -> bool:
 
 def test_readings_of_a_graph_are_those_of_the_clients(shared: Path) -> None:
     for data in files(shared):
-        transcript = load(BytesSource(data))
+        transcript = load(BytesSource(data), as_written=True)
         graph = Graph(transcript)
         for client in NEWEST.values():
             short, long = graph.readings.of(client), Readings(transcript).of(client)

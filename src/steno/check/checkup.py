@@ -20,7 +20,7 @@ from steno.check.rules import (
     usage,
 )
 from steno.format.dialects.converted import ConvertedSource
-from steno.format.dialects.detection import converted, dialect_of_file
+from steno.format.dialects.detection import dialect_of_file
 from steno.format.dialects.names import Dialect
 from steno.format.lines import LINE_CAP
 from steno.format.source import Source
@@ -100,8 +100,12 @@ def _check_dialect(source: Source, dialect: Dialect, name: str, cap: int) -> Evi
     watchers = Watchers((), (watch.on_odd,), (watch.on_gap,))
     original = gather_evidence(source, name=name, watchers=watchers, cap=cap)
     watch.look(original)
-    dialects.check_dialect(source, dialect, original.findings, cap=cap)
-    made = converted(source, cap=cap)
+    if original.transcript.nodes:
+        place = original.place(original.transcript.nodes[0])
+        said = f"{fields.DIALECT.title}: {dialect}"
+        original.findings.add(fields.DIALECT, place, said, mild=True)
+    made = ConvertedSource(source, dialect, cap=cap)
+    dialects.check_dialect(made, original.findings, cap=cap)
     evidence = gather_evidence(made, name=name, cap=cap)
     evidence.findings = original.findings
     evidence.as_written = original
@@ -109,8 +113,7 @@ def _check_dialect(source: Source, dialect: Dialect, name: str, cap: int) -> Evi
         node.offset: number
         for node, number in zip(original.transcript.nodes, original.lines, strict=True)
     }
-    if isinstance(made, ConvertedSource):
-        for node in evidence.transcript.nodes:
-            place = made.original_span(node.offset).offset
-            evidence.lines[node.index] = numbers.get(place, 0)
+    for node in evidence.transcript.nodes:
+        place = made.original_span(node.offset).offset
+        evidence.lines[node.index] = numbers.get(place, 0)
     return evidence

@@ -12,12 +12,15 @@ from steno.format.lines import LINE_CAP, Stretch, make_record, read_bytes, read_
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import Source
 from steno.format.spans import Damage, Span
-from steno.session.nodes import Node, read_node
+from steno.session.nodes import CONVERSATION, Node, read_node
 
 __all__ = ["Transcript", "grown", "load"]
 
 _KEPT: Final = 8
 _BACK: Final = 1 << 16
+_DIALECT: Final = frozenset(
+    ("human", "tool_result", "compact_system", "compact_prelude", "compact_recap")
+)
 # Found again from the record's own bytes, and in some files on every line.
 _FOUND_AGAIN: Final = frozenset(("line.crlf",))
 
@@ -153,7 +156,7 @@ def grown(before: Transcript, source: Source) -> Transcript:
     transcript.notes = {at: notes for at, notes in before.notes.items() if at < start}
     _take_from(transcript, start)
     zeros = any(note.id == "line.nul-run" for gap in transcript.gaps[gaps:] for note in gap.damage)
-    if zeros or (undecided and any(node.uuid for node in transcript.nodes[known:])):
+    if zeros or (undecided and any(map(_may_speak, transcript.nodes[known:]))):
         # Where zero bytes are cut depends on where the reading began, and the first messages tell
         # the dialect.
         return load(source, cap=before.cap)
@@ -178,6 +181,11 @@ def _last_line(source: Source, end: int) -> int:
             return start + found + 1
         end = start
     return 0
+
+
+def _may_speak(node: Node) -> bool:
+    """Whether a record may be a message, in any dialect."""
+    return node.type in CONVERSATION or node.type in _DIALECT
 
 
 def _offset(piece: Node | Gap) -> int:

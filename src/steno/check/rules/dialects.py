@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from steno.check.findings import Findings, Place, Rule
+from steno.format.dialects.converted import ConvertedSource
 from steno.format.dialects.names import Dialect
 from steno.format.lines import LINE_CAP, read_pieces
 from steno.format.loose import loose
@@ -153,11 +154,10 @@ _ISO: Final = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}")
 _MEDIA: Final = re.compile(r"image/[\w.+-]+\Z")
 
 
-def check_dialect(
-    source: Source, dialect: Dialect, findings: Findings, *, cap: int = LINE_CAP
-) -> None:
+def check_dialect(made: ConvertedSource, findings: Findings, *, cap: int = LINE_CAP) -> None:
     """Look at a file in a dialect by the rules of the document that describes it."""
-    watch = _Watch(dialect, findings)
+    source = made.original
+    watch = _Watch(made.dialect, findings, made.unmatched_results())
     for fields, place in _records(source, cap):
         watch.take(fields, place)
     watch.finish()
@@ -178,15 +178,15 @@ def _records(source: Source, cap: int) -> Iterator[tuple[Json, Place]]:
 class _Watch:
     """One file, record by record."""
 
-    def __init__(self, dialect: Dialect, findings: Findings) -> None:
+    def __init__(self, dialect: Dialect, findings: Findings, unmatched: frozenset[int]) -> None:
         self._dialect = dialect
+        self._unmatched = unmatched
+        """Where results lie that no call could be found for."""
         self._findings = findings
         self._seen: dict[str, Place] = {}
         self._side: dict[str, bool] = {}
         self._calls: dict[str, bool] = {}
         """Whether each call was a sub-agent's."""
-        self._callers: set[str] = set()
-        """Records of 000 behind which a result may stand."""
         self._parents: list[tuple[str, Place, bool]] = []
         self._unflagged: dict[str, Place] = {}
 
@@ -270,16 +270,12 @@ class _Watch:
         if kind == "compact_system":
             self._operation(fields, place)
             return
-        is_call = kind == "assistant" and subtype == "tool_use"
-        if is_call:
+        if kind == "assistant" and subtype == "tool_use":
             self._call(fields, place)
         elif not message and not (kind == "user" and "command" in fields):
             self._note(NO_MESSAGE, place)
-        outcome = kind == "system" and subtype in ("tool_result", "error")
-        if outcome and subtype == "tool_result" and fields.get("parentUuid") not in self._callers:
+        if place.span.offset in self._unmatched:
             self._note(RESULT, place)
-        if (is_call or outcome) and isinstance(fields.get("uuid"), str):
-            self._callers.add(fields["uuid"])
 
     def _call(self, fields: Json, place: Place) -> None:
         missing = [name for name in ("toolName", "toolArguments") if fields.get(name) is None]

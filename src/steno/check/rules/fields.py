@@ -49,7 +49,7 @@ _NO_MESSAGE: Final = Rule(
     "The record of a user or an assistant holds what was said under `message`. 2.1.325 leaves out "
     "a record without it.",
 )
-_DIALECT: Final = Rule(
+DIALECT: Final = Rule(
     "fields.dialect",
     "error",
     "records are in a form that no client writes or resumes",
@@ -57,8 +57,9 @@ _DIALECT: Final = Rule(
     "Two published descriptions of the format differ from what clients write: one has messages as "
     "plain strings and `toolName`, the other the types `human` and `tool_result` and times in "
     "milliseconds. Tools were built from them. No client resumes such a file: 2.1.325 says that "
-    "there is no conversation, 2.1.42 crashes. It is said once per file; each record is judged by "
-    "its own description.",
+    "there is no conversation, 2.1.42 crashes. A file of such records is converted for everything "
+    "that steno shows, checked by the rules of its own description, and this is an info; in a file "
+    "of the real client it is an error. It is said once per file.",
 )
 _MISSING: Final = Rule(
     "fields.missing",
@@ -82,7 +83,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _NO_UUID,
     _NO_PARENT,
     _NO_MESSAGE,
-    _DIALECT,
+    DIALECT,
     _MISSING,
     _TYPE,
 )
@@ -152,7 +153,7 @@ class Watch:
         dialect = seen.dialect
         if dialect != "claude" and dialect not in self._dialects:
             self._dialects.add(dialect)
-            findings.add(_DIALECT, seen.place, f"{_DIALECT.title}: {dialect}")
+            findings.add(DIALECT, seen.place, f"{DIALECT.title}: {dialect}")
         verdict = _verdict(dialect, seen.kind, self._version, seen.shape)
         for name in verdict.missing:
             if self._is_news("missing", verdict.kind, name):

@@ -31,7 +31,7 @@ _Purpose: TypeAlias = Literal[
 ]
 
 
-class _Line(msgspec.Struct, eq=False):
+class _Line(msgspec.Struct, frozen=True, eq=False):
     """One line of the converted file: where it begins, and what it is made from."""
 
     start: int
@@ -119,6 +119,15 @@ class ConvertedSource:
             row.uuid
             for row in rows
             if isinstance(row, Row) and row.uuid and (row.deleted or row.inactive)
+        )
+
+    def unmatched_results(self) -> frozenset[int]:
+        """Return where results lie in the original file that no call could be found for."""
+        rows = (line.made_from for line in self._lines if line.purpose == "record")
+        return frozenset(
+            row.offset
+            for row in rows
+            if isinstance(row, Row) and row.kind == "result" and not (row.names_call or row.call)
         )
 
     def _make(self, line: _Line) -> bytes:

@@ -133,13 +133,18 @@ class Story:
         self.done: list[Scene] = []
         """The turns before; the last one may still get what turns out to be no turn of its own."""
         self.now = Scene()
+        self._kept_all: Compaction | None = None
+        """A compaction that left nothing out, which stands before the next turn."""
 
     def take(self, record: Record, node: Node) -> None:
         """Take in the next record."""
         seam = self.compactions.get(node.index)
         if seam is not None and keeps_all(node):
             # Nothing was left out of the conversation: the turn goes on.
-            self.now.compaction = self.now.compaction or seam
+            if self.now.answered:
+                self._kept_all = seam
+            else:
+                self.now.compaction = self.now.compaction or seam
         elif seam is not None and is_seam(node):
             self._cut(Scene(seam))
         now = self.now
@@ -163,6 +168,9 @@ class Story:
     def scenes(self) -> list[Scene]:
         """Return the scenes so far; a last one that came to nothing goes to the one before."""
         last = self.now
+        if self._kept_all is not None and last.compaction is None:
+            last = last.copy()
+            last.compaction = self._kept_all
         if self.done and last.is_faint and last.compaction is None:
             joined = self.done[-1].copy()
             joined.take_over(last.copy())
@@ -192,6 +200,8 @@ class Story:
     def _cut(self, scene: Scene) -> None:
         """Go on in a new scene."""
         now = self.now
+        scene.compaction = scene.compaction or self._kept_all
+        self._kept_all = None
         now.hand_over(scene)
         if self.done and now.is_faint and now.compaction is None:
             self.done[-1].take_over(now)

@@ -1,0 +1,102 @@
+"""Sessions in the two published dialects are read, checked, sent and converted as they are meant."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.published.files import FILES, FLAT, Known
+
+from steno.check.checkup import check
+from steno.check.repair.repair import repair_bytes
+from steno.check.verdict import verdicts
+from steno.format.dialects.converted import ConvertedSource
+from steno.format.source import BytesSource
+from steno.session.resume.clients import CLIENTS, Client
+from steno.session.resume.replay import as_resumed, valid_messages
+from steno.session.resume.rules import breaches
+from steno.session.session import Session
+from steno.session.transcript import load
+
+OLDER = ("dropped_by_compaction",)
+"""2.1.42 and older do not know that a compaction may keep messages."""
+
+
+@pytest.fixture(params=sorted(FILES))
+def known(request: pytest.FixtureRequest) -> Known:
+    return FILES[request.param]()
+
+
+def sent_in_order(messages: list[dict[str, Any]], known: Known) -> bool:
+    """Whether all that must be sent is, in its order, and nothing that must not be."""
+    text = json.dumps(messages, ensure_ascii=False)
+    place = 0
+    for words in known.present:
+        place = text.find(words, place)
+        assert place >= 0, (words, text)
+    assert not [words for words in known.absent if words in text]
+    return True
+
+
+def test_the_dialect_is_told(known: Known, request: pytest.FixtureRequest) -> None:
+    flat = {each.__name__ for each in FLAT}
+    wanted = "spec-000" if request.node.callspec.params["known"] in flat else "spec-004"
+    assert load(BytesSource(known.data)).dialect == wanted
+
+
+def test_a_correct_file_has_no_error_and_no_warning(known: Known) -> None:
+    found = check(BytesSource(known.data)).findings
+    assert [(each.id, each.message) for each in found if each.severity != "info"] == []
+    assert [each.id for each in found] == ["fields.dialect"]
+
+
+def test_every_prompt_begins_a_turn(known: Known) -> None:
+    turns = Session(load(BytesSource(known.data))).turns()
+    assert tuple(turn.prompt.text for turn in turns if turn.prompt) == known.prompts
+    assert len(turns) == len(known.prompts)
+
+
+def test_everything_but_what_is_hidden_is_sent(known: Known) -> None:
+    messages = valid_messages(load(BytesSource(known.data)))
+    assert list(breaches([*messages, {"role": "user", "content": "Go on."}])) == []
+    assert sent_in_order(messages, known)
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.version)
+def test_the_converted_file_is_resumed(
+    known: Known, client: Client, request: pytest.FixtureRequest
+) -> None:
+    if request.node.callspec.params["known"] in OLDER and not client.honours_preserved:
+        pytest.skip("older clients send nothing from before a compaction")
+    done = repair_bytes(known.data)
+    assert done.settled
+    assert sent_in_order(as_resumed(done.transcript, client) or [], known)
+
+
+def test_the_converted_file_is_sound(known: Known, request: pytest.FixtureRequest) -> None:
+    done = repair_bytes(known.data)
+    evidence = check(done.transcript.source, name="0c9be80c-c704-4d9f-928e-22f500ed824f")
+    assert [each.id for each in evidence.findings if each.severity != "info"] == []
+    older = request.node.callspec.params["known"] in OLDER
+    assert {each.outcome for each in verdicts(evidence)[-1 if older else 0 :]} == {"fully"}
+    assert repair_bytes(done.data).edits == []
+
+
+def test_every_line_leads_back_to_its_record(known: Known) -> None:
+    """Places in the converted file are places in the file as it is."""
+    transcript = load(BytesSource(known.data))
+    source = transcript.source
+    assert isinstance(source, ConvertedSource)
+    for node in transcript.nodes:
+        span = source.original_span(node.offset)
+        original = json.loads(known.data[span.offset : span.offset + span.length])
+        if not source.inserted(node.offset):
+            assert original["uuid"] == node.uuid
+
+
+def test_reading_by_parts_is_reading_at_once(known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = b"".join(load(BytesSource(known.data)).source.chunks())
+    monkeypatch.setattr("steno.format.dialects.converted._HELD", 0)
+    source = load(BytesSource(known.data)).source
+    assert b"".join(source.chunks()) == whole
+    for start in range(0, len(whole), 97):
+        assert source.read(start, 301) == whole[start : start + 301]

@@ -1,0 +1,252 @@
+"""Each rule of the two dialects' documents, with the least file that breaks it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.published.forms import Flat, Json, Nested, call
+
+from steno.check.checkup import check
+from steno.check.rules.dialects import RULES
+from steno.format.source import BytesSource
+
+Broken = Callable[[], bytes]
+
+
+def flat(change: Callable[[list[Json]], Any]) -> Broken:
+    """Return a correct session of 000 with something changed."""
+
+    def made() -> bytes:
+        file = Flat()
+        file.user("Question")
+        file.calls("Read")
+        file.result("Result")
+        file.says("Answer.")
+        file.compacts("compacted", metadata={"preservedMessages": 9})
+        change(file.records)
+        return file.data()
+
+    return made
+
+
+def nested(change: Callable[[list[Json]], Any]) -> Broken:
+    """Return a correct session of 004 with something changed."""
+
+    def made() -> bytes:
+        file = Nested()
+        file.human("Question")
+        file.says("I look.", call("toolu_1", "Read", file_path="a.py"))
+        file.result("toolu_1", "Result")
+        file.says("Answer.")
+        change(file.records)
+        return file.data()
+
+    return made
+
+
+def sidechain_of_000(records: list[Json]) -> None:
+    records[0]["isSidechain"] = True
+    records[2]["isSidechain"] = True
+
+
+def sidechain_of_004(records: list[Json]) -> None:
+    records[1]["isSidechain"] = True
+
+
+def image(**source: Any) -> Callable[[list[Json]], None]:
+    block = {"type": "image", "source": source}
+    return lambda records: records[0]["message"].update(content=[block])
+
+
+BROKEN: dict[str, tuple[str, str, Broken]] = {
+    **{
+        f"000 requires {name}": (
+            "dialect.required-field",
+            "error",
+            flat(lambda records, name=name: records[3].pop(name)),
+        )
+        for name in ("uuid", "timestamp", "sessionId")
+    },
+    "000 requires type": (
+        "dialect.required-field",
+        "error",
+        flat(lambda records: records[3].pop("type")),
+    ),
+    "000 requires message of compact_system": (
+        "dialect.required-field",
+        "error",
+        flat(lambda records: records[4].pop("message")),
+    ),
+    "000 requires metadata of conversation_compacted": (
+        "dialect.metadata",
+        "warning",
+        flat(lambda records: records[4].pop("metadata")),
+    ),
+    "000 has four operations": (
+        "dialect.operation",
+        "error",
+        flat(lambda records: records[4].update(message="conversation_folded")),
+    ),
+    "000 requires message of a user": (
+        "dialect.no-message",
+        "warning",
+        flat(lambda records: records[0].pop("message")),
+    ),
+    "000 requires message of the system": (
+        "dialect.no-message",
+        "warning",
+        flat(lambda records: records[2].pop("message")),
+    ),
+    "000 rule 1": (
+        "dialect.duplicate-uuid",
+        "error",
+        flat(lambda records: records[3].update(uuid="msg-001")),
+    ),
+    "000 rule 2": (
+        "dialect.timestamp",
+        "error",
+        flat(lambda records: records[3].update(timestamp="yesterday")),
+    ),
+    "000 rule 2, a number": (
+        "dialect.timestamp",
+        "error",
+        flat(lambda records: records[3].update(timestamp=1738160130123)),
+    ),
+    "000 rule 3": (
+        "dialect.missing-parent",
+        "error",
+        flat(lambda records: records[3].update(parentUuid="msg-999")),
+    ),
+    "000 rule 4, message": (
+        "dialect.message-shape",
+        "error",
+        flat(lambda records: records[3].update(message={"text": "Answer."})),
+    ),
+    "000 rule 4, flag": (
+        "dialect.message-shape",
+        "error",
+        flat(lambda records: records[3].update(isSidechain="no")),
+    ),
+    "000 rule 4, metadata": (
+        "dialect.message-shape",
+        "error",
+        flat(lambda records: records[4].update(metadata=[15])),
+    ),
+    "000 rule 5, name": (
+        "dialect.tool-fields",
+        "error",
+        flat(lambda records: records[1].pop("toolName")),
+    ),
+    "000 rule 5, arguments": (
+        "dialect.tool-fields",
+        "error",
+        flat(lambda records: records[1].pop("toolArguments")),
+    ),
+    "000 rule 6": ("dialect.sidechain", "error", flat(sidechain_of_000)),
+    "000 a result follows its call": (
+        "dialect.unmatched-result",
+        "error",
+        flat(lambda records: records[1].update(subtype="response", message="No call.")),
+    ),
+    **{
+        f"004 rule 1, {name}": (
+            "dialect.required-field",
+            "error",
+            nested(lambda records, name=name: records[3].pop(name)),
+        )
+        for name in ("uuid", "parentUuid", "sessionId", "type", "timestamp", "message")
+    },
+    "004 timestamp": (
+        "dialect.timestamp",
+        "error",
+        nested(lambda records: records[3].update(timestamp="2025-01-27T10:00:00Z")),
+    ),
+    "004 rule 2": (
+        "dialect.duplicate-uuid",
+        "error",
+        nested(lambda records: records[3].update(uuid="msg_human_001")),
+    ),
+    "004 rule 3": (
+        "dialect.missing-parent",
+        "error",
+        nested(lambda records: records[3].update(parentUuid="msg_nowhere")),
+    ),
+    "004 rule 4": (
+        "dialect.unmatched-result",
+        "error",
+        nested(lambda records: records[1]["message"]["content"][1].update(id="toolu_9")),
+    ),
+    "004 rule 4, a call behind its result": (
+        "dialect.unmatched-result",
+        "error",
+        nested(lambda records: records.insert(1, records.pop(2))),
+    ),
+    "004 rule 4, no id": (
+        "dialect.unmatched-result",
+        "error",
+        nested(lambda records: records[2]["message"].update(content="Result")),
+    ),
+    "004 rule 5": ("dialect.sidechain", "error", nested(sidechain_of_004)),
+    "004 rule 6, a number": (
+        "dialect.content",
+        "error",
+        nested(lambda records: records[3]["message"].update(content=7)),
+    ),
+    "004 rule 6, a list of text": (
+        "dialect.content",
+        "error",
+        nested(lambda records: records[3]["message"].update(content=["Answer."])),
+    ),
+    "004 rule 6, no object": (
+        "dialect.content",
+        "error",
+        nested(lambda records: records[3].update(message=["Answer."])),
+    ),
+    "004 rule 7, no base64": (
+        "dialect.image",
+        "error",
+        nested(image(type="base64", media_type="image/png", data="not base64!")),
+    ),
+    "004 rule 7, no media type": (
+        "dialect.image",
+        "error",
+        nested(image(type="base64", data="aGk=")),
+    ),
+    "004 rule 7, another media type": (
+        "dialect.image",
+        "error",
+        nested(image(type="base64", media_type="text/plain", data="aGk=")),
+    ),
+    "004 rule 7, an address": (
+        "dialect.image",
+        "error",
+        nested(image(type="url", url="file:///a.png")),
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_a_breach_is_found_where_it_lies(rule: str) -> None:
+    wanted, severity, made = BROKEN[rule]
+    found = [each for each in check(BytesSource(made())).findings if each.severity != "info"]
+    assert (wanted, severity) in [(each.id, each.severity) for each in found]
+
+
+@pytest.mark.parametrize("file", [flat(lambda _: None), nested(lambda _: None)])
+def test_the_files_are_correct_before_they_are_broken(file: Broken) -> None:
+    findings = check(BytesSource(file())).findings
+    assert [each.id for each in findings if each.severity != "info"] == []
+
+
+def test_every_rule_is_tried() -> None:
+    assert {rule.id for rule in RULES} == {wanted for wanted, _, _ in BROKEN.values()}
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_a_broken_file_is_read_all_the_same(rule: str) -> None:
+    """Whatever is wrong, the other records are read."""
+    data = BROKEN[rule][2]()
+    evidence = check(BytesSource(data))
+    lines = data.count(b"\n")
+    assert len(evidence.as_written.transcript.nodes) == lines
+    assert len(evidence.transcript.nodes) >= lines
