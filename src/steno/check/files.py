@@ -16,6 +16,7 @@ from steno.check.findings import SEVERITIES, Finding, Severity
 from steno.check.policy import Counts, Policy
 from steno.check.verdict import Verdict, verdicts
 from steno.errors import Unreadable
+from steno.format.dialects.names import Dialect
 from steno.format.paths import Role
 from steno.session.resume.clients import LATEST
 from steno.store.discover import Discovery, config_of
@@ -55,6 +56,8 @@ class FileReport(msgspec.Struct, frozen=True):
     agents: tuple["FileReport", ...] = ()
     gaps: int = 0
     """How many stretches of it are no record."""
+    dialect: Dialect = "claude"
+    """The published dialect that it is written in, if it is not what the real client writes."""
 
     @property
     def path(self) -> str:
@@ -210,9 +213,19 @@ def _report(
     found: Found, evidence: Evidence, policy: Policy, agents: tuple[FileReport, ...] = ()
 ) -> FileReport:
     findings, counts = policy.apply(evidence.findings)
-    nodes, gaps = evidence.transcript.nodes, evidence.transcript.gaps
+    written = evidence.as_written.transcript
+    nodes, gaps = written.nodes, written.gaps
     longest = max(map(_length, chain(nodes, gaps)), default=0)
-    return FileReport(found, findings, counts, (), len(nodes), longest, agents, len(gaps))
+    return FileReport(
+        found,
+        findings,
+        counts,
+        records=len(nodes),
+        longest=longest,
+        agents=agents,
+        gaps=len(gaps),
+        dialect=evidence.dialect,
+    )
 
 
 def _name(found: Found) -> str:

@@ -172,7 +172,7 @@ def _show(name: str, where: tuple[str, ...] | None, screen: Screen, wanted: _Ask
         found = owner or found
     session = open_found(found)
     if wanted.raw is not None:
-        _raw(session.record(wanted.raw).raw, screen)
+        _raw(session.record(wanted.raw, as_written=True).raw, screen)
     elif wanted.view == "as_resumed":
         client = wanted.client or _LATEST
         _messages(session.as_resumed(client, prompt=wanted.prompt), screen, wanted)

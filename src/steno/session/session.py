@@ -89,16 +89,19 @@ class Session:
         """Yield every record and gap of the main file, in order; they tile it."""
         return self.transcript.pieces()
 
-    def record(self, uuid: str) -> Record:
+    def record(self, uuid: str, *, as_written: bool = False) -> Record:
         """Return the record with that id, or with an id that begins so.
+
+        Of a file in a dialect it is the converted one, unless it is wanted `as_written`.
 
         Raises:
             NotFound: there is none.
             Ambiguous: several ids begin so.
         """
         names = self.transcript.by_uuid
+        read = self.transcript.written if as_written else self.transcript.record
         if uuid in names:
-            return self.transcript.record(names[uuid])
+            return read(names[uuid])
         found = [name for name in names if uuid and name.startswith(uuid)]
         if not found:
             raise NotFound(
@@ -110,7 +113,7 @@ class Session:
                 candidates=tuple(found),
                 hint=f"such as {', '.join(found[:_LISTED])}",
             )
-        return self.transcript.record(names[found[0]])
+        return read(names[found[0]])
 
     @cached_property
     def _recorded_id(self) -> str:

@@ -74,6 +74,15 @@ class Transcript:
         self._recent[node.offset] = record
         return record
 
+    def written(self, node: Node) -> Record:
+        """Return the record as it stands in the file: of one in a dialect, before it was converted.
+
+        Raises:
+            Unreadable: the file changed since it was loaded.
+        """
+        original = getattr(self.source, "original_record", None)
+        return self.record(node) if original is None else original(node.offset)
+
     def _read_again(self, node: Node) -> Record:
         raw = self.source.read(node.offset, node.length)
         if raw.find(b"\n") == node.length - 1 and node.offset not in self.notes:

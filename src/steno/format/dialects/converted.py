@@ -11,14 +11,15 @@ from typing import Final, Literal, Self, TypeAlias, cast
 
 import msgspec
 
+from steno.errors import Unreadable
 from steno.format.dialects import fields as client
 from steno.format.dialects.compactions import plan_compactions
 from steno.format.dialects.links import link
 from steno.format.dialects.names import Dialect
 from steno.format.dialects.rows import Json, Row, row_of
-from steno.format.lines import LINE_CAP, read_pieces
+from steno.format.lines import LINE_CAP, read_bytes, read_pieces
 from steno.format.loose import loose
-from steno.format.records import Gap
+from steno.format.records import Gap, Record
 from steno.format.source import CHUNK, Source
 from steno.format.spans import Span
 
@@ -106,6 +107,18 @@ class ConvertedSource:
             return Span(0, 0)
         made_from = self._lines[max(0, bisect_right(self._starts, offset) - 1)].made_from
         return Span(made_from.offset, made_from.length)
+
+    def original_record(self, offset: int) -> Record:
+        """Return the record of the original file that the one at a place was made from."""
+        span = self.original_span(offset)
+        raw = self.original.read(span.offset, span.length)
+        found = next((piece for piece in read_bytes(raw) if isinstance(piece, Record)), None)
+        if found is None:
+            raise Unreadable(
+                f"the session changed while it was read: no record at byte {span.offset:,} any more",
+                hint="open it again",
+            )
+        return Record(found.line, span.offset, found.ending, found.envelope, found.notes)
 
     def inserted(self, offset: int) -> bool:
         """Whether the record at a place is one that the original file does not have."""

@@ -83,8 +83,11 @@ def record(house: House, request: Request) -> Response:
     """Return one record, just as it stands in its file."""
     wish = asked_of(request)
     named = request.path_params["offset"]
-    at = number_in(named, -1)
     with opened(house, wish) as told:
+        # Of a file in a dialect, whoever knows only the file as it is names a record by its id.
+        transcript = told.tale.transcript
+        node = transcript.by_uuid.get(named) if transcript.dialect != "claude" else None
+        at = node.offset if node is not None else number_in(named, -1)
         every = _pieces(told)
         place = bisect_left([piece.offset for piece in every], at)
         if place >= len(every) or every[place].offset != at:
@@ -94,7 +97,7 @@ def record(house: House, request: Request) -> Response:
         if isinstance(piece, Gap):
             body = gap_view(piece, about)
         else:
-            body = record_view(told.tale.transcript.record(piece), about)
+            body = record_view(told.tale.transcript.written(piece), about)
         if wish.part:
             return HTMLResponse(body)
         near = [every[k] if 0 <= k < len(every) else None for k in (place - 1, place + 1)]

@@ -4,11 +4,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Final
+from urllib.parse import quote
 
 import msgspec
 
 from steno.check.files import FileReport, check_file, with_agents
-from steno.check.findings import SEVERITIES, Severity
+from steno.check.findings import SEVERITIES, Finding, Severity
 from steno.errors import NotFound
 from steno.index.scan import path_from
 from steno.report import words
@@ -110,9 +111,17 @@ def _noted(report: FileReport, links: Links, key: str, agent: str) -> Iterator[N
             finding.message,
             finding.hint,
             f"{times:,} times" if times > 1 else "",
-            links.record(key, finding.place.span.offset, agent),
+            _way(report, finding, links, key, agent),
             agent if report.role == "agent" else "",
         )
+
+
+def _way(report: FileReport, finding: Finding, links: Links, key: str, agent: str) -> str:
+    """Return where the record is shown that a finding is about."""
+    place = finding.place
+    if report.dialect == "claude" or not place.uuid:
+        return links.record(key, place.span.offset, agent)
+    return links.inside(key, f"record/{quote(place.uuid, safe='')}", agent)
 
 
 def _command(house: House, place: Place, name: str) -> str:
