@@ -45,7 +45,7 @@ class ConvertedSource:
 
     def __init__(self, original: Source, dialect: Dialect, *, cap: int = LINE_CAP) -> None:
         self.original = original
-        self.dialect = dialect
+        self.dialect: Dialect = dialect
         pieces = list(_pieces(original, dialect, cap))
         rows = [piece for piece in pieces if isinstance(piece, Row)]
         link(rows)
