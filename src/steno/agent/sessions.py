@@ -14,6 +14,7 @@ from steno.agent.meter import tokens_of
 from steno.agent.recorder import VERSION, Recorder, new_id, rising
 from steno.errors import BadRequest, NotFound
 from steno.format.compose import Place
+from steno.format.dialects.converted import ConvertedSource
 from steno.format.encode import encode_line
 from steno.format.paths import is_uuid, session_path
 from steno.format.records import Record
@@ -80,7 +81,22 @@ def go_on(path: str, cwd: str) -> Work:
 def _resumed(path: str, cwd: str, lock: SessionLock) -> Work:
     state = FileState.of(path)
     transcript = load(FileSource(path))
+    _refuse_dialect(transcript, path)
     return _at(transcript, path, cwd, _chain(transcript, path), lock, state)
+
+
+def _refuse_dialect(transcript: Transcript, path: str) -> None:
+    """Refuse to append to a file that no client reads.
+
+    Raises:
+        BadRequest: the file is written in a published dialect.
+    """
+    if transcript.dialect != "claude":
+        raise BadRequest(
+            f"{os.path.basename(path)} is written in the dialect {transcript.dialect}, "
+            "which no client goes on with",
+            hint="--fork-session goes on in a converted copy",
+        )
 
 
 def rewind(path: str, cwd: str, prompt: str) -> Work:
@@ -96,6 +112,7 @@ def rewind(path: str, cwd: str, prompt: str) -> Work:
 def _rewound(path: str, cwd: str, prompt: str, lock: SessionLock) -> Work:
     state = FileState.of(path)
     transcript = load(FileSource(path))
+    _refuse_dialect(transcript, path)
     chain = _chain(transcript, path)
     places = [place for place, node in enumerate(chain) if node.uuid == prompt]
     if not places or chain[places[0]] not in _prompted(transcript, chain):
@@ -148,6 +165,7 @@ def fork(config: str, path: str, cwd: str, *, session_id: str = "") -> Work:
 
     Raises:
         BadRequest: the id is no UUID, or a session has it.
+        NotFound: there is no conversation in it.
         Unwritable: the copy cannot be written; nothing is left of it.
     """
     transcript = load(FileSource(path))
@@ -312,10 +330,11 @@ def _copy_agents(source: str, target: str, session_id: str) -> None:
 
 
 def _renamed(transcript: Transcript, session_id: str) -> Iterator[bytes]:
-    """Yield the records of a session under another name."""
-    for piece in transcript.pieces():
-        if isinstance(piece, Record):
-            fields = piece.fields
-            yield encode_line(
-                {**fields, "sessionId": session_id} if "sessionId" in fields else fields
-            )
+    """Yield the records of a session under another name; one in a dialect is converted."""
+    source = transcript.source
+    if isinstance(source, ConvertedSource):
+        records = source.records_to_resume()
+    else:
+        records = (piece.fields for piece in transcript.pieces() if isinstance(piece, Record))
+    for fields in records:
+        yield encode_line({**fields, "sessionId": session_id} if "sessionId" in fields else fields)

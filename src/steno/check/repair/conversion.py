@@ -3,14 +3,12 @@
 from typing import Final
 
 from steno.check.repair.edits import Drafts
-from steno.format.dialects.converted import ConvertedSource
+from steno.format.dialects.converted import NO_MODEL, ConvertedSource
 from steno.format.values import as_object
 
 __all__ = ["convert"]
 
 _FINDING: Final = "fields.dialect"
-_NO_MODEL: Final = "unknown"
-"""Clients need an answer to name a model; the dialects do not ask for one."""
 
 
 def convert(drafts: Drafts) -> None:
@@ -29,7 +27,7 @@ def convert(drafts: Drafts) -> None:
             drafts.rewrite(node, _FINDING, "add what the real client writes here")
         elif node.type == "assistant" and not node.model:
             message = as_object(drafts.fields(node).get("message")) or {}
-            fields = {"message": {"model": _NO_MODEL, **message}}
+            fields = {"message": {"model": NO_MODEL, **message}}
             drafts.change(node, _FINDING, "write it as the real client does", fields)
         elif node.uuid:
             drafts.rewrite(node, _FINDING, "write it as the real client does")

@@ -23,8 +23,10 @@ from steno.format.records import Gap, Record
 from steno.format.source import CHUNK, Source
 from steno.format.spans import Span
 
-__all__ = ["ConvertedSource"]
+__all__ = ["NO_MODEL", "ConvertedSource"]
 
+NO_MODEL: Final = "unknown"
+"""Clients need an answer to name a model; the dialects do not ask for one."""
 _HELD: Final = 8 << 20
 """A converted file of at most so many bytes is kept in memory."""
 _Purpose: TypeAlias = Literal[
@@ -133,6 +135,19 @@ class ConvertedSource:
             for row in rows
             if isinstance(row, Row) and row.uuid and (row.deleted or row.inactive)
         )
+
+    def records_to_resume(self) -> Iterator[Json]:
+        """Yield the records of a file that clients resume: what is hidden is left out."""
+        hidden = self.hidden()
+        for line in self._lines:
+            row = line.made_from
+            if isinstance(row, Gap) or row.deleted or (row.uuid or "") in hidden:
+                continue
+            fields = _fields(self._make(line))
+            message = fields.get("message")
+            if fields.get("type") == "assistant" and isinstance(message, dict):
+                fields["message"] = {"model": NO_MODEL, **cast("Json", message)}
+            yield fields
 
     def unmatched_results(self) -> frozenset[int]:
         """Return where results lie in the original file that no call could be found for."""
