@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 from steno.errors import Ambiguous, NotFound
 from steno.format.paths import is_uuid
 from steno.format.records import Piece, Record
+from steno.format.slugs import guess_project
 from steno.session.nodes import Node
 from steno.session.resume.clients import LATEST, Client, client_for
 from steno.session.resume.replay import ApiMessage, as_resumed, valid_messages
@@ -40,9 +41,12 @@ class Session:
         agents: Sequence[AgentFile] = (),
         custom_title: str = "",
         summaries: Iterable[tuple[str, str]] = (),
+        folder: str = "",
     ) -> None:
         self.transcript = transcript
         self.name = name
+        self.folder = folder
+        """The name of the folder that its file lies in."""
         self.agent_files = tuple(agents)
         self._custom_title = custom_title
         self._summaries = tuple(summaries)
@@ -77,6 +81,7 @@ class Session:
             agents=agents,
             custom_title=custom_title,
             summaries=self._summaries,
+            folder=self.folder,
         )
         known = vars(self)
         later._before = known.get("_cast", self._before)
@@ -259,7 +264,10 @@ class Session:
     @property
     def project(self) -> str:
         """The folder it began in; `cwds` has every one."""
-        return self.facts.cwds[0] if self.facts.cwds else ""
+        if self.facts.cwds:
+            return self.facts.cwds[0]
+        # A dialect says it by the name of the folder alone.
+        return "" if self.transcript.dialect == "claude" else guess_project(self.folder)
 
     @property
     def cwds(self) -> tuple[str, ...]:

@@ -360,6 +360,7 @@ def open_found(found: Found, before: "Session | None" = None) -> "Session":
         agents=agent_files(found),
         custom_title=given_title(found),
         summaries=lent_titles(found),
+        folder=os.path.basename(os.path.dirname(found.path)),
     )
 
 

@@ -1,0 +1,132 @@
+"""Files in the dialects through every command: the same title, turns and steps everywhere."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.published.files import FILES, FLAT, Known
+from tests.published.test_dialects import sent_in_order
+
+from steno.check.checkup import check
+from steno.format.source import BytesSource
+from steno.model.server.app import Server, serving
+from steno.model.server.script import Script
+
+NAME = "0c9be80c-c704-4d9f-928e-22f500ed824f"
+KEY = "canary-key-of-nobody"
+
+
+class Home:
+    """A home with one session in it, and calls of the command."""
+
+    def __init__(self, folder: Path, case: str, server: Server | None = None) -> None:
+        self.known: Known = FILES[case]()
+        self.root = folder / "claude"
+        self.folder = folder
+        flat = case in {each.__name__ for each in FLAT}
+        self.dialect = "spec-000" if flat else "spec-004"
+        place = "projects/-home-ada-work" if flat else "conversations/_home_ada_work"
+        name = NAME if flat else "2025-01-29T14-15-30"
+        self.path = self.root / place / f"{name}.jsonl"
+        self.path.parent.mkdir(parents=True)
+        self.path.write_bytes(self.known.data)
+        self.server = server
+
+    def run(self, *arguments: str) -> str:
+        env = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder),
+            "CLAUDE_CONFIG_DIR": str(self.root),
+            "STENO_HOME": str(self.folder / "steno"),
+            "ANTHROPIC_API_KEY": KEY,
+            "ANTHROPIC_BASE_URL": self.server.url if self.server is not None else "",
+        }
+        command = [sys.executable, "-m", "steno", *arguments]
+        ran = subprocess.run(
+            command, capture_output=True, text=True, env=env, cwd=self.folder, check=False
+        )
+        assert ran.returncode == 0, ran.stderr
+        self.said = ran.stderr
+        return ran.stdout
+
+    def json(self, *arguments: str) -> Any:
+        return json.loads(self.run(*arguments, "--json"))
+
+
+@pytest.fixture(params=["error_recovery", "compaction", "flags", "active_branch", "delegation"])
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> Home:
+    return Home(tmp_path, request.param)
+
+
+def test_title_project_dialect_and_turns_are_the_same_everywhere(home: Home) -> None:
+    (row,) = home.json("ls")
+    shown = home.json("show", "last")
+    (brief,) = home.json("brief", "last")["briefs"]
+    prompts = list(home.known.prompts)
+    assert row["project"] == shown["project"] == brief["project"] == "/home/ada/work"
+    assert row["dialect"] == shown["dialect"] == home.dialect
+    assert row["title"] == shown["title"] == brief["title"] == prompts[0]
+    assert row["turns"] == len(shown["turns"]) == len(brief["turns"]) == len(prompts)
+    assert [turn["prompt"]["text"] for turn in shown["turns"]] == prompts
+    assert f"dialect {home.dialect}, converted" in home.run("show", "last")
+
+
+def test_the_file_as_it_is_stays_at_hand(home: Home) -> None:
+    first = home.known.data.split(b"\n")[0]
+    uuid = json.loads(first)["uuid"]
+    assert home.run("show", "last", "--raw", uuid).encode().rstrip(b"\n") == first
+    rows = home.run("show", "last", "--records", "--json").splitlines()
+    assert len(rows) == home.known.data.count(b"\n")
+    assert home.path.read_bytes() == home.known.data
+
+
+def test_search_finds_what_is_not_deleted(home: Home) -> None:
+    found = home.json("search", home.known.prompts[0].split()[0])
+    assert json.dumps(found).count(home.known.prompts[0]) >= 1
+    if "Deleted prompt" in home.known.absent:
+        ran = subprocess.run(
+            [sys.executable, "-m", "steno", "search", '"Deleted prompt"'],
+            capture_output=True,
+            text=True,
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(home.folder),
+                "CLAUDE_CONFIG_DIR": str(home.root),
+                "STENO_HOME": str(home.folder / "steno"),
+            },
+            check=False,
+        )
+        assert ran.stdout.startswith("Nothing found")
+
+
+def test_the_messages_are_exported(home: Home) -> None:
+    shown = json.loads(home.run("show", "last", "--messages", "--json"))
+    exported = json.loads(home.run("export", "last", "--format", "messages"))
+    assert sent_in_order(shown, home.known)
+    assert sent_in_order(exported["messages"], home.known)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving(Script().otherwise("Yes."), key=KEY) as found:
+        yield found
+
+
+@pytest.mark.parametrize("case", ["tool_usage", "flags", "active_branch", "compact_messages"])
+def test_a_session_goes_on_in_a_converted_copy(tmp_path: Path, server: Server, case: str) -> None:
+    home = Home(tmp_path, case, server)
+    name = home.path.stem
+    assert home.run("chat", "-p", "Go on.", "--resume", name) == "Yes.\n"
+    assert f"is written in the dialect {home.dialect}" in home.said
+    assert home.path.read_bytes() == home.known.data
+    assert list(server.refused) == []
+    assert sent_in_order(list(server.requests)[-1].body["messages"], home.known)
+    made = [path for path in home.root.glob("projects/*/*.jsonl") if path != home.path]
+    (copy,) = made
+    found = check(BytesSource(copy.read_bytes()), name=copy.stem).findings
+    assert [each.id for each in found if each.severity != "info"] == []
