@@ -209,8 +209,15 @@ def _compact_metadata(row: Row) -> Json:
         "compressionRatio": "compressionRatio",
     }
     found = {new: row.metadata[old] for old, new in named.items() if old in row.metadata}
-    if row.cuts:
-        found["preservedMessages"] = {"uuids": [each.uuid for each in row.kept]}
+    if row.cuts and row.kept:
+        names = [each.uuid for each in row.kept]
+        anchor = derived_uuid(row, "summary")
+        found["preservedSegment"] = {
+            "headUuid": names[0],
+            "anchorUuid": anchor,
+            "tailUuid": names[-1],
+        }
+        found["preservedMessages"] = {"anchorUuid": anchor, "uuids": names, "allUuids": names}
     return {"trigger": "manual" if row.by_command else "auto", **found}
 
 
