@@ -212,7 +212,7 @@ def delegation() -> Known:
     made.says("Found 3 issues...", isSidechain=True)
     made.result("toolu_1", "The agent's findings", parentUuid=owner)
     made.says("Three issues.")
-    said = ("Find all bugs", "Delegating", "Task", "The agent's findings", "Three issues.")
+    said = ("Find all bugs", "Delegating", "The agent's findings", "Three issues.")
     return Known(made.data(), ("Find all bugs",), said, ("Analyzing...", "file contents"))
 
 
