@@ -171,6 +171,7 @@ def _title(state: State, given: str = "") -> str:
     return choose_title(
         custom=state.custom or given,
         ai=state.ai,
+        summary=state.summary,
         last_prompt=state.last_prompt,
         first=state.first_prompt,
     ).text

@@ -297,6 +297,13 @@ class Fold:
 
     # Other records
 
+    def _summary(self, line: Line, message: int) -> None:
+        """Keep a summary, for whatever session it is."""
+        if line.summary:
+            self._link(message, "summary", line.leaf_uuid or "", line.summary[:_TITLE])
+            if line.leaf_uuid and line.leaf_uuid == self._state.last_uuid:
+                self._state.summary = line.summary[:_TITLE]
+
     def _note(self, line: Line, kind: str, message: int) -> None:
         state = self._state
         if kind == "custom-title":
@@ -307,8 +314,7 @@ class Fold:
             if line.last_prompt and not tagged(line.last_prompt):
                 state.last_prompt = line.last_prompt[:_TITLE]
         elif kind == "summary":
-            if line.summary:
-                self._link(message, "summary", line.leaf_uuid or "", line.summary[:_TITLE])
+            self._summary(line, message)
         elif kind == "system":
             self._system(line, message)
         elif kind == "cost-state":

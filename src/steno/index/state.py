@@ -78,6 +78,8 @@ class State(msgspec.Struct):
     model: str = ""
     custom: str = ""
     ai: str = ""
+    summary: str = ""
+    """The last summary of the session itself; old clients wrote those of others, too."""
     last_prompt: str = ""
     first_prompt: str = ""
     started: int | None = None

@@ -41,10 +41,12 @@ def count_turns(found: Found) -> int | None:
         for (offset, parent, faint), end in zip(starts, ends, strict=False):
             if faint and not answers.between(offset, end):
                 continue
-            # A rewind hangs the new prompt on the parent of the one it replaces.
-            place = places.get(parent, len(turns))
+            # A rewind hangs the new prompt on the parent of the one it replaces. A prompt without a
+            # parent behind a boundary goes on, as one published description has it.
+            goes_on = parent is None and bool(turns) and _is_compacted(source, last, offset)
+            place = len(turns) if goes_on else places.get(parent, len(turns))
             for gone in turns[place:]:
-                del places[gone]
+                places.pop(gone, None)
             del turns[place:]
             places[parent] = place
             turns.append(parent)
@@ -138,11 +140,13 @@ def _is_answer(line: bytes) -> bool:
     return bool(record.is_api_error_message) or b'"<synthetic>"' not in line
 
 
-def _is_compacted(source: Source, start: int) -> bool:
-    """Whether the conversation was compacted from `start` on."""
+def _is_compacted(source: Source, start: int, end: int | None = None) -> bool:
+    """Whether the conversation was compacted from `start` on and before `end`."""
     from steno.format.envelope import read_envelope
 
-    for _, line in _having(source, [b'"compact_boundary"'], start):
+    for offset, line in _having(source, [b'"compact_boundary"'], start):
+        if end is not None and offset >= end:
+            return False
         record = read_envelope(line)
         if record is not None and record.subtype == _SEAM and not record.is_sidechain:
             return True

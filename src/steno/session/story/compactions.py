@@ -82,14 +82,38 @@ def whole_chain(transcript: Transcript, loaded: Loaded, leaf: Node) -> list[Node
     chain = walk(loaded, leaf, STENO)
     parts = [chain]
     seen = {node.uuid for node in chain}
-    while chain and chain[0].is_boundary:
-        before = _before(transcript, loaded, chain[0], seen)
+    while chain:
+        boundary = chain[0] if chain[0].is_boundary else _detached(transcript, loaded, chain[0])
+        if boundary is None:
+            break
+        if boundary is not chain[0]:
+            parts.append([boundary])
+            seen.add(boundary.uuid)
+        before = _before(transcript, loaded, boundary, seen)
         if before is None:
             break
         chain = [node for node in walk(loaded, before, STENO) if node.uuid not in seen]
         seen.update(node.uuid for node in chain)
         parts.append(chain)
     return [node for part in reversed(parts) for node in part]
+
+
+def _detached(transcript: Transcript, loaded: Loaded, first: Node) -> Node | None:
+    """Return the boundary right before a record without a parent, if nothing hangs on it.
+
+    One published description has it so: what follows a compaction begins a chain of its own.
+    """
+    if first.parent is not None:
+        return None
+    for place in range(first.index - 1, -1, -1):
+        node = transcript.nodes[place]
+        if not node.converses:
+            continue
+        alone = node.is_boundary and loaded.nodes.get(node.uuid) is node
+        return (
+            node if alone and all(each.parent != node.uuid for each in transcript.nodes) else None
+        )
+    return None
 
 
 def _before(
@@ -145,6 +169,17 @@ def seam_of(record: Record, node: Node) -> Compaction | None:
     return None
 
 
+def summary_text(transcript: Transcript, seam: Compaction) -> str:
+    """Return the summary that a compaction left, or nothing."""
+    if seam.summary is None:
+        return ""
+    record = transcript.record(seam.summary)
+    if seam.summary.type != "summary":
+        return record.text
+    said: Any = record.fields.get("summary")
+    return said if isinstance(said, str) else ""
+
+
 def sizes_of(seam: Compaction) -> tuple[int | None, int | None, int | None]:
     """Return how large the context was, what it was then, and what the client says it would be."""
     micro = seam.kind == "micro"
@@ -156,7 +191,8 @@ def _full(transcript: Transcript, loaded: Loaded, nodes: list[Node], place: int)
     logical = loaded.nodes.get(boundary.logical_parent) if boundary.logical_parent else None
     return msgspec.structs.replace(
         _numbered(transcript.record(boundary), boundary, "compactMetadata"),
-        summary=_next(nodes, place, lambda other: _is_summary(transcript, other)),
+        summary=_next(nodes, place, lambda other: _is_summary(transcript, other))
+        or _summary_before(transcript, boundary),
         kept=tuple(preserved(transcript, loaded, boundary)),
         context=_context(transcript, nodes, place),
         logical_parent=logical or (nodes[place - 1] if place else None),
@@ -211,6 +247,15 @@ def _context(transcript: Transcript, nodes: list[Node], place: int) -> int | Non
 
 def _is_summary(transcript: Transcript, node: Node) -> bool:
     return node.type == "user" and bool(transcript.record(node).envelope.is_compact_summary)
+
+
+def _summary_before(transcript: Transcript, boundary: Node) -> Node | None:
+    """Return the `summary` record that one published description has right before a boundary."""
+    for node in transcript.nodes[max(0, boundary.index - _LOOK_AHEAD) : boundary.index][::-1]:
+        if node.type == "summary":
+            leaf = transcript.record(node).envelope.leaf_uuid
+            return node if leaf in transcript.by_uuid else None
+    return None
 
 
 def _next(nodes: list[Node], place: int, wanted: Callable[[Node], bool]) -> Node | None:

@@ -12,7 +12,7 @@ from steno.report import words
 from steno.report.costs import Cost
 from steno.safe.html import Html
 from steno.session.nodes import Node
-from steno.session.story.compactions import Compaction, sizes_of
+from steno.session.story.compactions import Compaction, sizes_of, summary_text
 from steno.session.story.figures import GIVEN_UP, steps_in
 from steno.session.story.prompts import Prompt
 from steno.session.story.steps import one_line
@@ -275,7 +275,7 @@ def seam_of(seam: Compaction, number: int, before: Turn | None, tale: Tale, mann
         raw=manner.links.record(manner.key, seam.boundary.offset, tale.agent),
     )
     if seam.summary is not None:
-        text = tale.transcript.record(seam.summary).text
+        text = summary_text(tale.transcript, seam)
         made.summary = markdown(text) if text else None
         made.summary_raw = manner.links.record(manner.key, seam.summary.offset, tale.agent)
     if before is not None:
