@@ -3,7 +3,15 @@
 import re
 from typing import Final
 
-__all__ = ["SLUG_LIMIT", "dialect_slug", "guess_project", "slug", "slug_candidates", "slug_like"]
+__all__ = [
+    "SLUG_LIMIT",
+    "dialect_slug",
+    "guess_project",
+    "project_of_folder",
+    "slug",
+    "slug_candidates",
+    "slug_like",
+]
 
 SLUG_LIMIT: Final = 200
 _LONGEST: Final = 255
@@ -94,6 +102,16 @@ def guess_project(name: str) -> str:
     if not kept.startswith("-"):
         return name
     return kept.replace("--", "/.").replace("-", "/") + cut
+
+
+def project_of_folder(name: str) -> str:
+    """Return the working folder that a folder's name stands for; nothing for any other name.
+
+    >>> project_of_folder("_home_ada_work"), project_of_folder("backup")
+    ('/home/ada/work', '')
+    """
+    guessed = guess_project(name)
+    return guessed if guessed != name else ""
 
 
 def _dashed(path: str) -> str:

@@ -176,18 +176,20 @@ def _work(jobs: list[Job]) -> bytes:
 
 def _read(job: Job) -> Reaped:
     from steno.format.dialects.detection import dialect_of_source
-    from steno.format.slugs import guess_project
+    from steno.format.slugs import project_of_folder
     from steno.index.harvest import harvest
     from steno.store.archive.opened import open_anywhere
 
     try:
-        with open_anywhere(job.path) as source:
-            state = decode_state(job.state)
+        state = decode_state(job.state)
+        # The dialect of a file was told when its beginning was read.
+        known = bool(job.start) and state.dialect == "claude"
+        with open_anywhere(job.path, as_written=known) as source:
             dialect = dialect_of_source(source)
             if dialect != "claude" and not job.start:
                 # Only the folder's name says where such a session ran.
                 state.dialect = dialect
-                state.project = guess_project(os.path.basename(os.path.dirname(job.path)))
+                state.project = project_of_folder(os.path.basename(os.path.dirname(job.path)))
             return Reaped(job.task, harvest(source, job.file, job.start, state, limit=STRETCH))
     except Unreadable as error:
         return Reaped(job.task, None, str(error))

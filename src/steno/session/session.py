@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 from steno.errors import Ambiguous, NotFound
 from steno.format.paths import is_uuid
 from steno.format.records import Piece, Record
-from steno.format.slugs import guess_project
+from steno.format.slugs import project_of_folder
 from steno.session.nodes import Node
 from steno.session.resume.clients import LATEST, Client, client_for
 from steno.session.resume.replay import ApiMessage, as_resumed, valid_messages
@@ -267,7 +267,7 @@ class Session:
         if self.facts.cwds:
             return self.facts.cwds[0]
         # A dialect says it by the name of the folder alone.
-        return "" if self.transcript.dialect == "claude" else guess_project(self.folder)
+        return "" if self.transcript.dialect == "claude" else project_of_folder(self.folder)
 
     @property
     def cwds(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from steno.format.dialects.names import Dialect
-from steno.format.slugs import guess_project
+from steno.format.slugs import project_of_folder
 from steno.format.source import Source
 from steno.session.liveness import (
     Ending,
@@ -349,7 +349,7 @@ class _Look:
         """Return where the session ran; a dialect says it by the name of the folder alone."""
         if self.project or self.dialect == "claude":
             return self.project
-        return guess_project(os.path.basename(os.path.dirname(found.path)))
+        return project_of_folder(os.path.basename(os.path.dirname(found.path)))
 
     def _ending(self) -> Ending:
         """Return what the session ends with; a file does not say whether its client still runs."""

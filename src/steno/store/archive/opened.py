@@ -54,16 +54,17 @@ def opened(found: Found) -> "FileSource | ArchiveSource":
     return _kept(found) if isinstance(found, Archived) else FileSource(found.path)
 
 
-def open_anywhere(path: str) -> OpenSource:
+def open_anywhere(path: str, *, as_written: bool = False) -> OpenSource:
     """Return the transcript that is or was at a path, open, wherever its bytes are.
 
-    One in a published dialect is converted to what the real client would have written.
+    One in a published dialect is converted to what the real client would have written, unless it is
+    wanted `as_written`.
 
     Raises:
         Unreadable: it is neither on the disk nor in the archive, or cannot be read.
     """
     try:
-        return converted_file(FileSource(path))
+        source: OpenSource = FileSource(path)
     except Unreadable:
         if not has_archive():
             raise
@@ -72,7 +73,8 @@ def open_anywhere(path: str) -> OpenSource:
         found = gone_at(path)
         if found is None:
             raise
-    return converted_file(_kept(found))
+        source = _kept(found)
+    return source if as_written else converted_file(source)
 
 
 def source_of(found: Found) -> "PathSource | ArchiveSource":
