@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from steno.guard.content_readers import formats_raw
 from steno.guard.readers import FIND, FIND_PATHS, GIT, READ_ONLY, Plain
 from steno.guard.words import Command, Word, harmless, literal
 
@@ -250,6 +251,8 @@ def _shows_content(name: str, given: tuple[Word, ...]) -> bool:
         return not plain or (name == "diff" and not any(map(_NAMES.fullmatch, options)))
     if name == "status":
         return any(re.match(r"-[a-z]*v|--v", option) for option in options)
+    if name in {"branch", "for-each-ref", "tag"} and formats_raw(given):
+        return True
     return name not in _METADATA
 
 
