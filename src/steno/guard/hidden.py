@@ -49,9 +49,9 @@ def is_shell(program: str) -> bool:
 
 def runs_code(program: str) -> bool:
     """Whether a program runs what it is given: no rule over all its words is ever offered."""
-    name = re.sub(r"[0-9.]+$", "", base_name(program))
+    name = re.sub(r"(?<=[a-z])[0-9.]+$", "", base_name(program))
     known = name in WRAPPERS or name in _SEALED or name in RUNNERS or name in _SPECIAL
-    return known or name in {"source", ".", "alias", "declare", "export", "read"} or is_shell(name)
+    return known or name in {"source", "."} or is_shell(name)
 
 
 def unfold(command: Command) -> Hidden:
