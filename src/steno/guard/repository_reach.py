@@ -74,7 +74,7 @@ def git_run_folders(
             if name not in _NAMES_FOLDER:
                 continue
             target = Word(value) if given else next(rest, literal("."))
-            if any(each.splits or not each.literal for each in (word, target)):
+            if any(not each.literal for each in (word, target)):
                 return None
             at = [os.path.join(each, target.text) for each in at]
             found |= dict.fromkeys(at)
