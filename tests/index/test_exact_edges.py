@@ -39,6 +39,7 @@ _VALUES: Final = (
     *("a.py", "./a.py", "/a.py", "src/a.py", "./src/a.py", "/src/a.py", "/w/src/a.py", "//a.py"),
     *("src/", "/w/src/", "w/src/", "*.py", "s*/a.py", "/w/*.py", "?.py", "src/?.py"),
     *("A.PY", "src\\a.py", "c:\\w\\a.py", "w", ".py", "*"),
+    *("./src/", "/src/", "/", "./", "src", "./*.py", "/*.py", "./src/?.py", "SRC/", "c:/w/", "b/"),
 )
 _PATHS: Final = (
     *("a.py", "src/a.py", "/a.py", "/src/a.py", "/w/src/a.py", "/w/xsrc/a.py", "w/src/a.py"),
@@ -50,6 +51,82 @@ def test_every_path_is_meant_or_not_as_recorded() -> None:
     test = vars(scope)["_path_test"]
     answers = {value: [path for path in _PATHS if test(value)(path)] or "none" for value in _VALUES}
     assert_recorded(ANSWERS / "file_filters.json", answers)
+
+
+def test_a_folder_is_meant_from_the_root_only_with_a_slash_in_front(tmp_path: Path) -> None:
+    made = session(seed="folders").user("go")
+    for path in ("/src/a.py", "/w/src/b.py", "src/c.py"):
+        made.assistant(tool("Read", file_path=path)).result("gull")
+    searched = Searched(tmp_path, [made.done()])
+    found = {
+        query: len(searched.found(f"in:output gull file:{query}").messages)
+        for query in ("src/", "./src/", "/src/", "/w/", "/src/a.py", "./src/a.py", "/c.py")
+    }
+    assert found == {
+        "src/": 3,
+        "./src/": 3,
+        "/src/": 1,
+        "/w/": 1,
+        "/src/a.py": 1,
+        "./src/a.py": 1,
+        "/c.py": 0,
+    }
+
+
+@pytest.mark.parametrize("order", ["newest", "oldest", "rank"])
+@pytest.mark.parametrize("query", ["relay", "relay lighthouse", "elay", "tool:Bash", "file:*.py"])
+def test_the_first_none_of_all_hits_are_none(tmp_path: Path, query: str, order: Order) -> None:
+    made = Searched(tmp_path, [harbour(), ledger()])
+    everything = made.found(query, order).messages
+    for number in range(len(everything) + 2):
+        found = made.finder.find(parse(query), order, first=number)
+        assert found.messages == everything[:number]
+        counted = survey(made.finder, parse(query), order)
+        assert counted.first(number) == everything[:number]
+        assert (
+            counted.first(number, {everything[0] >> SHIFT})
+            == [message for message in everything if message >> SHIFT == everything[0] >> SHIFT][
+                :number
+            ]
+        )
+
+
+def test_words_in_parts_of_several_messages_are_not_joined(tmp_path: Path) -> None:
+    """Each message has two parts; all words must be in those of one."""
+    many = session(seed="parts")
+    for words in (
+        ("alpha", "beta"),
+        ("alpha", "gamma"),
+        ("beta", "gamma"),
+        ("alpha", "beta delta"),
+    ):
+        many.user([text(word) for word in words]).assistant(text("Aye."))
+    made = Searched(tmp_path, [many.done()])
+    assert made.finder.has_split
+
+    def said(query: str, order: Order) -> list[str]:
+        hits = made.hits(query, order)
+        return [" ".join(part.text for part in hit.text.parts) for hit in hits]
+
+    for order in ("newest", "oldest"):
+        found = {
+            query: said(query, order)[:: 1 if order == "oldest" else -1]
+            for query in (
+                *("alpha beta", "beta alpha", "alpha gamma", "alpha beta gamma", "alpha -beta"),
+                *("alpha beta -delta", "delta alpha", "alpha -gamma -delta", "gamma -alpha -beta"),
+            )
+        }
+        assert found == {
+            "alpha beta": ["alpha beta", "alpha beta delta"],
+            "beta alpha": ["alpha beta", "alpha beta delta"],
+            "alpha gamma": ["alpha gamma"],
+            "alpha beta gamma": [],
+            "alpha -beta": ["alpha gamma"],
+            "alpha beta -delta": ["alpha beta"],
+            "delta alpha": ["alpha beta delta"],
+            "alpha -gamma -delta": ["alpha beta"],
+            "gamma -alpha -beta": [],
+        }
 
 
 def test_a_failed_result_keeps_all_that_it_is_known_by(tmp_path: Path) -> None:
@@ -140,6 +217,14 @@ def test_the_tools_of_the_last_eight_files_are_remembered(tmp_path: Path) -> Non
             assert [part.tool for part in read.parts] == [name]
             files = [each >> SHIFT for each, _ in results[:number]]
             assert list(held) == files[-8:]
+        # Only results do not name their tool: for others the tables are not asked.
+        held.clear()
+        rows = made.index.connection.execute("SELECT id FROM messages")
+        others = {message for (message,) in rows} - {message for message, _ in results}
+        assert [read.lost for read in reader.texts(sorted(others))] == [""] * 20
+        assert held == {}
+        for message, _ in results[-8:]:
+            list(reader.texts([message]))
         (again,) = reader.texts([results[-1][0]])
         assert again.parts[0].tool == results[-1][1]
         assert len(held) == 8

@@ -133,6 +133,22 @@ def test_messages_are_read_again_with_the_tools_of_their_results(tmp_path: Path)
     assert offset_of((5 << SHIFT) + 9) == 9
 
 
+def test_a_result_beside_other_words_is_read_again_with_its_tool(tmp_path: Path) -> None:
+    script = Script().user("One").bot(call("Bash", 1, command="x"), call("Read", 2))
+    script.user([result(1, "first"), {"type": "text", "text": "by the way"}, result(2, "second")])
+    made = Searched(tmp_path, ())
+    folder = made.root / "projects" / "-p"
+    folder.mkdir(parents=True)
+    (folder / "00000000-0000-4000-8000-000000000001.jsonl").write_bytes(script.bytes())
+    made.open()
+    (hit,) = made.hits("second")
+    assert [(part.kind, part.tool, part.call) for part in hit.text.parts] == [
+        ("output", "Bash", "call-1"),
+        ("prompt", "", ""),
+        ("output", "Read", "call-2"),
+    ]
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
 def test_at_most_eight_files_are_held_open(tmp_path: Path) -> None:
     made = Searched(tmp_path, [prompts(f"word{n}", seed=f"s{n}") for n in range(10)])

@@ -304,6 +304,8 @@ class Finder:
     ) -> dict[int, float]:
         """Return the messages of the first documents that fit, and what they are ordered by."""
         most = max(1, self._searcher.num_docs) if most is None else most
+        if most < 1:
+            return {}  # the engine cannot be asked for none
         if order == "oldest":
             dated, undated = self._by_date()
             hits = self._hits([*clauses, dated], order, most)
