@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.index.searching import Searched, harbour, prompts, write
-from tests.index.transcripts import TRANSCRIPTS, Script
+from tests.index.transcripts import TRANSCRIPTS, Script, call, result
 
 from steno.errors import Unreadable, Unwritable
 from steno.format.paths import Place
