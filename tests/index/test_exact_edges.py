@@ -4,6 +4,7 @@ import os
 import signal
 import sqlite3
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,6 +72,28 @@ def test_a_folder_is_meant_from_the_root_only_with_a_slash_in_front(tmp_path: Pa
         "./src/a.py": 1,
         "/c.py": 0,
     }
+
+
+@pytest.mark.parametrize("order", ["newest", "oldest", "rank"])
+@pytest.mark.parametrize(
+    "query", ["alpha", "alpha beta", "alpha -gamma", "lpha", "alpha in:prompt", "alpha file:*.py"]
+)
+def test_the_first_hits_are_the_first_of_all_however_many_parts_they_have(
+    tmp_path: Path, query: str, order: Order
+) -> None:
+    """Messages of one to nine parts, each of which is a document with the word."""
+    many = session(seed="parts")
+    for parts in (9, 1, 5, 4, 3, 9):
+        many.user([text(f"alpha {'beta' * (n % 2)} n{n}") for n in range(parts)])
+        many.assistant(tool("Read", file_path="/a.py")).result("alpha beta gamma")
+    made = Searched(tmp_path, [many.done(), prompts("alpha", "alpha beta", seed="single")])
+    assert made.finder.has_split
+    everything = made.found(query, order).messages
+    assert len(everything) >= 6
+    for number in range(len(everything) + 2):
+        found = made.finder.find(parse(query), order, first=number)
+        assert found.messages == everything[:number]
+        assert survey(made.finder, parse(query), order).first(number) == everything[:number]
 
 
 @pytest.mark.parametrize("order", ["newest", "oldest", "rank"])
@@ -147,7 +170,7 @@ def test_the_engine_alone_answers_what_is_plain(tmp_path: Path) -> None:
         query: made.finder.plain(parse(query)) is not None
         for query in (
             *("relay", "relay blink", "relay -blink", "relay OR blink", '"the relay"', "rel*"),
-            *("tool:Bash", "project:tide relay", "-tool:nothing relay"),
+            *("tool:Bash", "project:tide relay", "-tool:nothing relay", "-tool:Bash", "-in:input"),
             *("tool:nothing", "tool:nothing relay", "file:*.py", "-file:*.py relay", "*elay"),
             *("relay *link", "relay -*link"),
         )
@@ -156,6 +179,14 @@ def test_the_engine_alone_answers_what_is_plain(tmp_path: Path) -> None:
         *("tool:nothing", "tool:nothing relay", "file:*.py", "-file:*.py relay", "*elay"),
         *("relay *link", "relay -*link"),
     ]
+    for query in [query for query, alone in plain.items() if alone]:
+        answer = made.finder.plain(parse(query))
+        messages = made.found(query).messages
+        assert bool(messages) is (query != "relay blink")
+        assert answer is not None
+        assert answer[0].messages == []
+        assert made.finder.counts(answer[1]) == Counter(message >> SHIFT for message in messages)
+        assert made.finder.messages(answer[1], "newest") == messages
 
 
 def test_words_of_messages_in_several_parts_are_joined_and_not_left_to_the_engine(
@@ -246,6 +277,7 @@ def test_a_pattern_takes_the_alarm_only_where_it_can_and_gives_it_back(
             assert pattern.spans("abc") == [(1, 2)]
             assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
         assert signal.getsignal(signal.SIGALRM) is mine
+        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
         found: list[object] = []
 
         def elsewhere() -> None:

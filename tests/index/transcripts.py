@@ -369,7 +369,7 @@ TRANSCRIPTS: Final[dict[str, Callable[[], Script]]] = {
     "message on a note": lambda: Script().user("One").system("x", message={"content": "y"}).bot("Two"),
     "content is an object": lambda: Script().user({"text": "One"}).bot("Two"),
     "space behind a message": lambda: Script().user("One").line(
-        b'{"type":"user","uuid":"u8","parentUuid":"u1","message":{"content":"x"}} ').bot("Two"),
+        b'{"type":"user","uuid":"u8","parentUuid":"u1","message":{"content":"x"}} ').bot("Two", parentUuid="u8"),
     "space behind the last message": lambda: Script().user("One").line(
         b'{"type":"user","uuid":"u8","parentUuid":"u1","message":{"content":"x"}}\t'),
     "agents of several ids": lambda: Script().user("Look", isSidechain=True, agentId="a1")
