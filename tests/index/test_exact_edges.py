@@ -76,7 +76,11 @@ def test_a_folder_is_meant_from_the_root_only_with_a_slash_in_front(tmp_path: Pa
 
 @pytest.mark.parametrize("order", ["newest", "oldest", "rank"])
 @pytest.mark.parametrize(
-    "query", ["alpha", "alpha beta", "alpha -gamma", "lpha", "alpha in:prompt", "alpha file:*.py"]
+    "query",
+    [
+        *("alpha", "alpha beta", "alpha -gamma", "lpha", "alpha in:prompt", "alpha file:*.py"),
+        *("lpha file:*.py", "lpha -file:*.py"),
+    ],
 )
 def test_the_first_hits_are_the_first_of_all_however_many_parts_they_have(
     tmp_path: Path, query: str, order: Order
@@ -359,6 +363,13 @@ def test_strings_of_an_unknown_layout_are_words_where_they_are_said() -> None:
     long = b"z" * LONGEST_WORD
     sizes, odd = _leaves(raw.replace(b"two", long), "one")
     assert (sizes, odd) == ({"words": 3, "state": LONGEST_WORD}, False)
+
+
+def test_what_other_blocks_call_input_is_not_said() -> None:
+    block = '{"type":"text","text":"one","input":"two"}'
+    call = '{"type":"tool_use","id":"c","name":"Bash","input":{"command":"three"}}'
+    raw = f'{{"type":"assistant","uuid":"u","message":{{"content":[{block},{call}]}}}}'.encode()
+    assert _leaves(raw, "one\nthree") == ({"words": 8, "state": 3}, False)
 
 
 def test_why_a_record_is_silent() -> None:

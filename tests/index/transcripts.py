@@ -375,4 +375,6 @@ TRANSCRIPTS: Final[dict[str, Callable[[], Script]]] = {
     "agents of several ids": lambda: Script().user("Look", isSidechain=True, agentId="a1")
         .bot("One", isSidechain=True, agentId="a2", id="m1").bot("Two", isSidechain=True, id="m2")
         .bot("Three", agentId="a3", id="m3").bot("Four", isSidechain=True, agentId="", id="m4"),
+    "sidechain last": lambda: Script().user("One").bot("Two")
+        .bot("I look", isSidechain=True, agentId="a1", model="claude-s", parentUuid=None),
 }  # fmt: skip
