@@ -77,3 +77,10 @@ def test_too_many_files_are_not_searched_in_part(tmp_path: Path) -> None:
         _denied(root, "Read(.env)", most=11)
     # An anchored path needs no search.
     assert _denied(root, "Read(./3.txt)", most=0) == {"3.txt"}
+
+
+def test_the_objects_of_a_repository_are_not_searched(tmp_path: Path) -> None:
+    for name in (".git/objects/k.pem", ".git/k.pem", "objects/k.pem", "x.git/objects/k.pem"):
+        _file(tmp_path / "proj" / name)
+    expected = {".git/k.pem", "objects/k.pem", "x.git/objects/k.pem"}
+    assert _denied(tmp_path / "proj", "Read(*.pem)") == expected

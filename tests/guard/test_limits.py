@@ -14,7 +14,6 @@ from steno.guard import (
     patterns,
     program_environment,
     repository,
-    rule_options,
     shell,
 )
 from steno.guard.confinement import (
@@ -38,10 +37,15 @@ _BOUNDS: Final[tuple[tuple[ModuleType, dict[str, float]], ...]] = (
     (patterns, {"_MOST": 4000}),
     (program_environment, {"_MOST_NAMES": 2000, "_SECONDS": 5.0}),
     (repository, {"_LONGEST": 4096}),
-    (rule_options, {"_MOST_WORDS": 2000}),
     (
         shell,
-        {"MOST_COMMANDS": 50, "_MOST_BYTES": 65536, "_MOST_DEPTH": 40, "_MOST_SCRIPTS": 4},
+        {
+            "MOST_COMMANDS": 50,
+            "_MOST_WORDS": 1000,
+            "_MOST_BYTES": 65536,
+            "_MOST_DEPTH": 40,
+            "_MOST_SCRIPTS": 4,
+        },
     ),
     (
         helper,
@@ -65,3 +69,12 @@ _BOUNDS: Final[tuple[tuple[ModuleType, dict[str, float]], ...]] = (
 )
 def test_bounds(module: ModuleType, bounds: dict[str, float]) -> None:
     assert {name: getattr(module, name) for name in bounds} == bounds
+
+
+@pytest.mark.parametrize("part", ["a", "a=1", "<a", ">a"])
+def test_a_script_has_a_bounded_number_of_words_variables_and_redirections(part: str) -> None:
+    parts = [part] * (shell._MOST_WORDS - 1)
+    before, after = ([], parts) if part == "a" else (parts, [])
+    assert shell.read_script(" ".join([*before, "echo", *after])).trouble == ""
+    too_long = shell.read_script(" ".join([part, *before, "echo", *after]))
+    assert (too_long.trouble, too_long.commands) == ("it has more than 1000 words", ())

@@ -200,3 +200,81 @@ def test_a_program_that_is_not_confined_is_not_run(
     monkeypatch.setattr(confine, "restrict", restrict)
     assert confine.main(["--", "no-such-program-here"]) == 127
     assert capsys.readouterr().err == "steno: no-such-program-here: no such file or directory\n"
+
+
+# What is looked for
+
+
+def _program(path: Path, code: int) -> str:
+    path.write_text(f'#!/bin/sh\necho "$@" >> {path}.asked\nexit {code}\n', encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_bubblewrap_is_tried_before_it_is_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plain = tmp_path / "plain"
+    plain.write_text("x", encoding="utf-8")
+    works = _program(tmp_path / "works", 0)
+    places = (str(tmp_path / "none"), str(plain), works, _program(tmp_path / "more", 0))
+    monkeypatch.setattr(sandbox, "_PLACES", places)
+    found = sandbox.find_sandbox()
+    assert (found.kind, found.program, found.keeps) == ("bwrap", works, True)
+    assert found.words == (
+        "commands run under bubblewrap: they write only in the project, without network"
+    )
+    asked = Path(f"{works}.asked").read_text(encoding="utf-8").split()
+    assert asked[:-1] == ["--ro-bind", "/", "/", "--unshare-net", "--unshare-pid", "--"]
+    assert asked[-1] in {"/usr/bin/true", "/bin/true"}
+    assert not (tmp_path / "more.asked").exists()
+
+
+@pytest.mark.parametrize("version", [0, 3, 4])
+def test_without_bubblewrap_the_words_say_what_is_held_back(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: int
+) -> None:
+    from steno.guard import landlock
+
+    fails, works = _program(tmp_path / "fails", 1), _program(tmp_path / "works", 0)
+    monkeypatch.setattr(sandbox, "_PLACES", (fails,))
+    monkeypatch.setattr(landlock, "abi", lambda: version)
+    monkeypatch.setattr(sandbox, "_CONFINE", (works, "confine"))
+    first = sandbox.find_sandbox()
+    asked = Path(f"{works}.asked")
+    if not version:
+        assert (first.kind, first.apart, asked.exists()) == (None, False, False)
+        assert first.words == "there is no sandbox here: commands can do all that you can do"
+        return
+    assert (first.kind, first.apart, first.keeps) == ("landlock", True, True)
+    assert first.words == (
+        f"commands run under Landlock (version {version}) with files and a network of their"
+        " own: they write only in the project, without network"
+    )
+    assert asked.read_text(encoding="utf-8").split()[:-1] == ["confine", "--apart", "--"]
+    alone = tmp_path / "alone"
+    alone.write_text('#!/bin/sh\n[ "$2" = -- ]\n', encoding="utf-8")
+    alone.chmod(0o755)
+    monkeypatch.setattr(sandbox, "_CONFINE", (str(alone), "confine"))
+    second = sandbox.find_sandbox()
+    assert (second.kind, second.apart, second.keeps) == ("landlock", False, False)
+    net = "no TCP connections, but other network" if version == 4 else "with network"
+    assert second.words == (
+        f"commands run under Landlock (version {version}): they write only in the project,"
+        f" {net}; protected files inside the project are not held back"
+    )
+    monkeypatch.setattr(sandbox, "_CONFINE", (fails, "confine"))
+    assert sandbox.find_sandbox().kind is None
+    monkeypatch.setattr(sandbox, "_CONFINE", (str(tmp_path / "none"), "confine"))
+    assert sandbox.find_sandbox().kind is None
+
+
+def test_services_of_the_machine_are_covered() -> None:
+    assert sandbox._SERVICES == (
+        "/run/docker.sock",
+        "/run/podman/podman.sock",
+        "/run/containerd/containerd.sock",
+        "/run/dbus/system_bus_socket",
+        "/run/systemd/private",
+    )
+    assert sandbox._PLACES == ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap")

@@ -4,6 +4,7 @@ import os
 import signal
 import sqlite3
 import threading
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,6 +40,7 @@ _VALUES: Final = (
     *("a.py", "./a.py", "/a.py", "src/a.py", "./src/a.py", "/src/a.py", "/w/src/a.py", "//a.py"),
     *("src/", "/w/src/", "w/src/", "*.py", "s*/a.py", "/w/*.py", "?.py", "src/?.py"),
     *("A.PY", "src\\a.py", "c:\\w\\a.py", "w", ".py", "*"),
+    *("./src/", "/src/", "/", "./", "src", "./*.py", "/*.py", "./src/?.py", "SRC/", "c:/w/", "b/"),
 )
 _PATHS: Final = (
     *("a.py", "src/a.py", "/a.py", "/src/a.py", "/w/src/a.py", "/w/xsrc/a.py", "w/src/a.py"),
@@ -50,6 +52,108 @@ def test_every_path_is_meant_or_not_as_recorded() -> None:
     test = vars(scope)["_path_test"]
     answers = {value: [path for path in _PATHS if test(value)(path)] or "none" for value in _VALUES}
     assert_recorded(ANSWERS / "file_filters.json", answers)
+
+
+def test_a_folder_is_meant_from_the_root_only_with_a_slash_in_front(tmp_path: Path) -> None:
+    made = session(seed="folders").user("go")
+    for path in ("/src/a.py", "/w/src/b.py", "src/c.py"):
+        made.assistant(tool("Read", file_path=path)).result("gull")
+    searched = Searched(tmp_path, [made.done()])
+    found = {
+        query: len(searched.found(f"in:output gull file:{query}").messages)
+        for query in ("src/", "./src/", "/src/", "/w/", "/src/a.py", "./src/a.py", "/c.py")
+    }
+    assert found == {
+        "src/": 3,
+        "./src/": 3,
+        "/src/": 1,
+        "/w/": 1,
+        "/src/a.py": 1,
+        "./src/a.py": 1,
+        "/c.py": 0,
+    }
+
+
+@pytest.mark.parametrize("order", ["newest", "oldest", "rank"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("alpha", "alpha beta", "alpha -gamma", "lpha", "alpha in:prompt", "alpha file:*.py"),
+        *("lpha file:*.py", "lpha -file:*.py"),
+    ],
+)
+def test_the_first_hits_are_the_first_of_all_however_many_parts_they_have(
+    tmp_path: Path, query: str, order: Order
+) -> None:
+    """Messages of one to nine parts, each of which is a document with the word."""
+    many = session(seed="parts")
+    for parts in (9, 1, 5, 4, 3, 9):
+        many.user([text(f"alpha {'beta' * (n % 2)} n{n}") for n in range(parts)])
+        many.assistant(tool("Read", file_path="/a.py")).result("alpha beta gamma")
+    made = Searched(tmp_path, [many.done(), prompts("alpha", "alpha beta", seed="single")])
+    assert made.finder.has_split
+    everything = made.found(query, order).messages
+    assert len(everything) >= 6
+    for number in range(len(everything) + 2):
+        found = made.finder.find(parse(query), order, first=number)
+        assert found.messages == everything[:number]
+        assert survey(made.finder, parse(query), order).first(number) == everything[:number]
+
+
+@pytest.mark.parametrize("order", ["newest", "oldest", "rank"])
+@pytest.mark.parametrize("query", ["relay", "relay lighthouse", "elay", "tool:Bash", "file:*.py"])
+def test_the_first_none_of_all_hits_are_none(tmp_path: Path, query: str, order: Order) -> None:
+    made = Searched(tmp_path, [harbour(), ledger()])
+    everything = made.found(query, order).messages
+    for number in range(len(everything) + 2):
+        found = made.finder.find(parse(query), order, first=number)
+        assert found.messages == everything[:number]
+        counted = survey(made.finder, parse(query), order)
+        assert counted.first(number) == everything[:number]
+        assert (
+            counted.first(number, {everything[0] >> SHIFT})
+            == [message for message in everything if message >> SHIFT == everything[0] >> SHIFT][
+                :number
+            ]
+        )
+
+
+def test_words_in_parts_of_several_messages_are_not_joined(tmp_path: Path) -> None:
+    """Each message has two parts; all words must be in those of one."""
+    many = session(seed="parts")
+    for words in (
+        ("alpha", "beta"),
+        ("alpha", "gamma"),
+        ("beta", "gamma"),
+        ("alpha", "beta delta"),
+    ):
+        many.user([text(word) for word in words]).assistant(text("Aye."))
+    made = Searched(tmp_path, [many.done()])
+    assert made.finder.has_split
+
+    def said(query: str, order: Order) -> list[str]:
+        hits = made.hits(query, order)
+        return [" ".join(part.text for part in hit.text.parts) for hit in hits]
+
+    for order in ("newest", "oldest"):
+        found = {
+            query: said(query, order)[:: 1 if order == "oldest" else -1]
+            for query in (
+                *("alpha beta", "beta alpha", "alpha gamma", "alpha beta gamma", "alpha -beta"),
+                *("alpha beta -delta", "delta alpha", "alpha -gamma -delta", "gamma -alpha -beta"),
+            )
+        }
+        assert found == {
+            "alpha beta": ["alpha beta", "alpha beta delta"],
+            "beta alpha": ["alpha beta", "alpha beta delta"],
+            "alpha gamma": ["alpha gamma"],
+            "alpha beta gamma": [],
+            "alpha -beta": ["alpha gamma"],
+            "alpha beta -delta": ["alpha beta"],
+            "delta alpha": ["alpha beta delta"],
+            "alpha -gamma -delta": ["alpha beta"],
+            "gamma -alpha -beta": [],
+        }
 
 
 def test_a_failed_result_keeps_all_that_it_is_known_by(tmp_path: Path) -> None:
@@ -70,7 +174,7 @@ def test_the_engine_alone_answers_what_is_plain(tmp_path: Path) -> None:
         query: made.finder.plain(parse(query)) is not None
         for query in (
             *("relay", "relay blink", "relay -blink", "relay OR blink", '"the relay"', "rel*"),
-            *("tool:Bash", "project:tide relay", "-tool:nothing relay"),
+            *("tool:Bash", "project:tide relay", "-tool:nothing relay", "-tool:Bash", "-in:input"),
             *("tool:nothing", "tool:nothing relay", "file:*.py", "-file:*.py relay", "*elay"),
             *("relay *link", "relay -*link"),
         )
@@ -79,6 +183,14 @@ def test_the_engine_alone_answers_what_is_plain(tmp_path: Path) -> None:
         *("tool:nothing", "tool:nothing relay", "file:*.py", "-file:*.py relay", "*elay"),
         *("relay *link", "relay -*link"),
     ]
+    for query in [query for query, alone in plain.items() if alone]:
+        answer = made.finder.plain(parse(query))
+        messages = made.found(query).messages
+        assert bool(messages) is (query != "relay blink")
+        assert answer is not None
+        assert answer[0].messages == []
+        assert made.finder.counts(answer[1]) == Counter(message >> SHIFT for message in messages)
+        assert made.finder.messages(answer[1], "newest") == messages
 
 
 def test_words_of_messages_in_several_parts_are_joined_and_not_left_to_the_engine(
@@ -140,6 +252,14 @@ def test_the_tools_of_the_last_eight_files_are_remembered(tmp_path: Path) -> Non
             assert [part.tool for part in read.parts] == [name]
             files = [each >> SHIFT for each, _ in results[:number]]
             assert list(held) == files[-8:]
+        # Only results do not name their tool: for others the tables are not asked.
+        held.clear()
+        rows = made.index.connection.execute("SELECT id FROM messages")
+        others = {message for (message,) in rows} - {message for message, _ in results}
+        assert [read.lost for read in reader.texts(sorted(others))] == [""] * 20
+        assert held == {}
+        for message, _ in results[-8:]:
+            list(reader.texts([message]))
         (again,) = reader.texts([results[-1][0]])
         assert again.parts[0].tool == results[-1][1]
         assert len(held) == 8
@@ -161,6 +281,7 @@ def test_a_pattern_takes_the_alarm_only_where_it_can_and_gives_it_back(
             assert pattern.spans("abc") == [(1, 2)]
             assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
         assert signal.getsignal(signal.SIGALRM) is mine
+        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
         found: list[object] = []
 
         def elsewhere() -> None:
@@ -242,6 +363,13 @@ def test_strings_of_an_unknown_layout_are_words_where_they_are_said() -> None:
     long = b"z" * LONGEST_WORD
     sizes, odd = _leaves(raw.replace(b"two", long), "one")
     assert (sizes, odd) == ({"words": 3, "state": LONGEST_WORD}, False)
+
+
+def test_what_other_blocks_call_input_is_not_said() -> None:
+    block = '{"type":"text","text":"one","input":"two"}'
+    call = '{"type":"tool_use","id":"c","name":"Bash","input":{"command":"three"}}'
+    raw = f'{{"type":"assistant","uuid":"u","message":{{"content":[{block},{call}]}}}}'.encode()
+    assert _leaves(raw, "one\nthree") == ({"words": 8, "state": 3}, False)
 
 
 def test_why_a_record_is_silent() -> None:

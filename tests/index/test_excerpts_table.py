@@ -36,6 +36,12 @@ def test_stretches_of_long_texts_are_as_recorded() -> None:
             answers[f"{name} at {at}"] = _shown(text, [(at, at + 5)])
     for end in (239, 240, 241, 288, 289):
         answers[f"text of {end}"] = [_shown("z" * end, [(0, 3)]), _shown("z" * end, [(100, 103)])]
+    for start in ("\n", " ", "\n\n", "a\n", " a", "\n "):
+        answers[f"{start!r} before it"] = [
+            _shown(start + "x" * length + "match" + solid, [(at, at + 5)])
+            for length in (0, 1, 20, 47, 48)
+            if (at := len(start) + length)
+        ]
     answers["nothing found"] = _shown(words)
     answers["nothing found in an empty text"] = _shown("")
     answers["a mark over the end"] = _shown(solid, [(500, 900)])

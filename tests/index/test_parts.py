@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.index.searching import Searched, harbour, prompts, write
-from tests.index.transcripts import TRANSCRIPTS, Script
+from tests.index.transcripts import TRANSCRIPTS, Script, call, result
 
 from steno.errors import Unreadable, Unwritable
 from steno.format.paths import Place
@@ -131,6 +131,22 @@ def test_messages_are_read_again_with_the_tools_of_their_results(tmp_path: Path)
     assert tools == ["Read", "Read", "Bash", "Bash"]
     assert all(text.uuid for text in texts if text.parts[0].kind not in ("title", "note"))
     assert offset_of((5 << SHIFT) + 9) == 9
+
+
+def test_a_result_beside_other_words_is_read_again_with_its_tool(tmp_path: Path) -> None:
+    script = Script().user("One").bot(call("Bash", 1, command="x"), call("Read", 2))
+    script.user([result(1, "first"), {"type": "text", "text": "by the way"}, result(2, "second")])
+    made = Searched(tmp_path, ())
+    folder = made.root / "projects" / "-p"
+    folder.mkdir(parents=True)
+    (folder / "00000000-0000-4000-8000-000000000001.jsonl").write_bytes(script.bytes())
+    made.open()
+    (hit,) = made.hits("second")
+    assert [(part.kind, part.tool, part.call) for part in hit.text.parts] == [
+        ("output", "Bash", "call-1"),
+        ("prompt", "", ""),
+        ("output", "Read", "call-2"),
+    ]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")

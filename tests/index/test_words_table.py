@@ -247,6 +247,34 @@ def test_records_that_the_tables_do_not_know_are_missing(audited: Searched, tmp_
     assert audited.root != made.root
 
 
+def test_of_records_without_a_row_those_with_words_or_a_role_are_missing(tmp_path: Path) -> None:
+    script = Script()
+    records: list[tuple[str, dict[str, Any]]] = [
+        ("words", {"type": "user", "uuid": "a", "message": {"role": "user", "content": "one"}}),
+        ("words", {"type": "ai-title", "aiTitle": "two"}),
+        ("role", {"type": "user", "uuid": "b", "message": {"role": "user", "content": ""}}),
+        ("role", {"type": "assistant", "uuid": "c", "message": {"id": "m", "content": []}}),
+        ("neither", {"type": "system", "subtype": "x", "uuid": "d"}),
+    ]
+    for _, record in records:
+        script.raw(record)
+    made = Searched(tmp_path, ())
+    folder = made.root / "projects" / "-p"
+    folder.mkdir(parents=True)
+    (folder / "00000000-0000-4000-8000-000000000001.jsonl").write_bytes(script.bytes())
+    made.open()
+    connection = made.index.connection
+    (before,) = audit(connection, made.index.texts, lambda _: None)
+    assert (before.records, before.is_whole) == ({"words": 2, "form": 3}, True)
+    connection.execute("PRAGMA query_only = OFF")
+    connection.execute("DELETE FROM messages")
+    (account,) = audit(connection, made.index.texts, lambda _: None)
+    lengths = [len(line) + 1 for line in script.lines]
+    assert account.records == {"missing": 4, "form": 1}
+    assert account.bytes["missing"] == sum(lengths[:4])
+    assert (account.documents, account.indexed, account.is_whole) == (0, 2, False)
+
+
 def test_lines_of_changes_are_as_recorded() -> None:
     calls: dict[str, dict[str, Any]] = {
         "nothing": {},

@@ -368,4 +368,13 @@ TRANSCRIPTS: Final[dict[str, Callable[[], Script]]] = {
         .raw({"type": "tool_result", "content": "x", "uuid": "b"}),
     "message on a note": lambda: Script().user("One").system("x", message={"content": "y"}).bot("Two"),
     "content is an object": lambda: Script().user({"text": "One"}).bot("Two"),
+    "space behind a message": lambda: Script().user("One").line(
+        b'{"type":"user","uuid":"u8","parentUuid":"u1","message":{"content":"x"}} ').bot("Two", parentUuid="u8"),
+    "space behind the last message": lambda: Script().user("One").line(
+        b'{"type":"user","uuid":"u8","parentUuid":"u1","message":{"content":"x"}}\t'),
+    "agents of several ids": lambda: Script().user("Look", isSidechain=True, agentId="a1")
+        .bot("One", isSidechain=True, agentId="a2", id="m1").bot("Two", isSidechain=True, id="m2")
+        .bot("Three", agentId="a3", id="m3").bot("Four", isSidechain=True, agentId="", id="m4"),
+    "sidechain last": lambda: Script().user("One").bot("Two")
+        .bot("I look", isSidechain=True, agentId="a1", model="claude-s", parentUuid=None),
 }  # fmt: skip

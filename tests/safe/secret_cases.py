@@ -151,6 +151,8 @@ TOKENS: dict[str, Callable[[Draw], str]] = {
     "supabase secret": lambda d: f"sb_secret_{d(URL, 31)}",
     "planetscale token": lambda d: f"pscale_tkn_{d(URL, 43)}",
     "planetscale password": lambda d: f"pscale_pw_{d(URL, 43)}",
+    "cockroach": lambda d: f"CCDB1_{d(ALNUM, 22)}_{d(ALNUM, 40)}",
+    "dbt": lambda d: f"dbtc_{d(ALNUM, 40)}",
     "neon": lambda d: f"napi_{d(LOWER, 64)}",
     "neon password": lambda d: f"npg_{d(ALNUM, 12)}",
     "doppler": lambda d: f"dp.pt.{d(ALNUM, 43)}",
@@ -242,7 +244,9 @@ TOKENS: dict[str, Callable[[Draw], str]] = {
     "mandrill": lambda d: f"md-{d(ALNUM, 22)}",
     "intercom": lambda d: f"dG9rO{d(B64, 54)}=",
     "x bearer": lambda d: f"{'A' * 22}{d(ALNUM, 80)}",
+    "matrix": lambda d: f"syt_{d(ALNUM, 12)}_{d(ALNUM, 20)}_{d(ALNUM, 6)}",
     "readme": lambda d: f"rdme_{d(LOWER, 70)}",
+    "seed phrase": lambda d: f"mnemonic: {' '.join(d('abcdefgh', 5) for _ in range(12))}",
     "okta header": lambda d: f"SSWS 00{d(URL, 40)}",
     "workos": lambda d: f"sk_{d(ALNUM, 46)}",
     "calcom": lambda d: f"cal_live_{d(HEX, 32)}",
@@ -608,7 +612,6 @@ STRONG: tuple[tuple[str, Callable[[Draw], tuple[str, str]]], ...] = (
     ("oracle", lambda d: (s := d(ALNUM, 12), f"jdbc:oracle:thin:scott/{s}@//db:1521/app")),
     ("smtp login", lambda d: (s := _password(d), f'smtp.login("ada", "{s}")')),
     ("basic auth", lambda d: (s := _password(d), f"requests.get(url, auth=('ada', '{s}'))")),
-    ("secure string", lambda d: (s := _password(d), f'ConvertTo-SecureString "{s}" -AsPlainText')),
     ("vault login", lambda d: (s := d(ALNUM, 26), f"vault login {s}")),
 )
 """Secrets with the text that says what they are: the secret and the whole."""

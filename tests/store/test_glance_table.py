@@ -72,6 +72,10 @@ MORE: Final[dict[str, Callable[[], Script]]] = {
     "other note": lambda: Script().user("One").bot("x").system("informational"),
     "closed, then asked": lambda: Script().user("One").bot("x").raw({"type": "cost-state"}).user("Two"),
     "all aside": lambda: Script().user("One", isSidechain=True).bot("x", isSidechain=True),
+    "only an interrupt": lambda: Script().user("[Request interrupted by user]"),
+    "interrupt first": lambda: Script().user("[Request interrupted by user for tool use]").bot("x")
+        .user("Words").bot("y"),
+    "interrupt quoted": lambda: Script().user("It says [Request interrupted by user").bot("x"),
     "other session id": lambda: Script().raw({"type": "mode", "sessionId": "first"}).user(
         "One", sessionId="second").bot("x"),
 }  # fmt: skip

@@ -207,7 +207,7 @@ class Commands(msgspec.Struct, frozen=True):
             return True
         if read_by(command) is not None or command.inner:
             return True
-        known = all(word.literal and not word.splits for word in command.words)
+        known = all(word.literal for word in command.words)
         return known and command.program in {"sed", "awk"} and self._read_by(command) is not None
 
     def _is_fixed(self, command: Command, where: Folders) -> bool:

@@ -16,11 +16,20 @@ from steno.guard.paths import Place
 from steno.guard.words import HOLE, Command, Word, literal, names
 from steno.guard.wrappers import base_name
 
-__all__ = ["Shown", "files_below", "is_process_path", "path_pieces", "shown_by"]
+__all__ = [
+    "Shown",
+    "files_below",
+    "formats_raw",
+    "is_process_path",
+    "joined_values",
+    "path_pieces",
+    "shown_by",
+]
 
 _MOST_FILES: Final = 2000
 _MOST_PIECES: Final = 64
 _MOST_LINKS: Final = 40
+_MOST_LETTERS: Final = 12
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -50,15 +59,56 @@ def _always(words: tuple[Word, ...]) -> Shown:
     return Shown(_operands(words))
 
 
-def _searches(words: tuple[Word, ...]) -> Shown:
+# Letters of options without a value, by program; the word after any other option may be its value.
+_GREP_FLAGS: Final = "EFGPiyvwxcLlqsobHhnTZzaIrRUu"
+_RG_FLAGS: Final = "acFhHiIlLnNoPpqsSuUvVwxz0."
+_LONG_FLAGS: Final = names(
+    "--recursive --dereference-recursive --ignore-case --no-ignore-case --line-number --word-regexp"
+    " --line-regexp --count --files-with-matches --files-without-match --no-messages --hidden"
+    " --no-ignore --fixed-strings --extended-regexp --basic-regexp --perl-regexp --pcre2"
+    " --with-filename --no-filename --only-matching --invert-match --null --null-data --text --quiet"
+    " --silent --heading --no-heading --smart-case --case-sensitive --multiline --follow --stats"
+    " --trim --json --column --vimgrep --no-config --no-line-number --color --colour"
+)
+_PATTERN_OPTION: Final = re.compile(r"-[^-]*[ef]|--(?:regexp|file)(?:=|$)")
+
+
+def _search(words: tuple[Word, ...], flags: str) -> Shown:
     """`rg x`: the folder it runs in, unless it is given files or folders after the pattern."""
+    certain = 0
+    is_value = False
+    for word in words:
+        if word.text.startswith("-") and len(word.text) > 1:
+            is_value = _may_take_value(word.text, flags)
+        else:
+            certain += not is_value
+            is_value = False
+    named = any(_PATTERN_OPTION.match(word.text) for word in words)
     given = _operands(words)
-    return Shown((*given, literal(".")) if len(given) < len(("pattern", "folder")) else given)
+    least = 1 if named else len(("pattern", "folder"))
+    return Shown((*given, literal(".")) if certain < least else given)
+
+
+def _may_take_value(text: str, flags: str) -> bool:
+    """Whether the word after an option may be its value."""
+    if text.startswith("--"):
+        return text != "--" and "=" not in text and text not in _LONG_FLAGS
+    first = next((at for at, letter in enumerate(text[1:], 1) if letter not in flags), 0)
+    # What follows such a letter in the same word is its value: `-m5`.
+    return first == len(text) - 1 and not text[first].isdigit()
+
+
+def _searches(words: tuple[Word, ...]) -> Shown:
+    return _search(words, "")
+
+
+def _ripgrep(words: tuple[Word, ...]) -> Shown:
+    return _search(words, _RG_FLAGS)
 
 
 def _grep(words: tuple[Word, ...]) -> Shown:
     deep = any(re.match(r"-[^-]*[rRd]|--(?:r|d)", word.text) for word in words)
-    return _searches(words) if deep else Shown()
+    return _search(words, _GREP_FLAGS) if deep else Shown()
 
 
 def _recursive(words: tuple[Word, ...]) -> Shown:
@@ -74,6 +124,8 @@ _GIT_ALWAYS: Final = names(
     " unpack-file show-index merge-tree apply am rerere svn p4 instaweb daemon upload-pack"
 )
 _GIT_PATCHES: Final = names("diff show whatchanged stash")
+_GIT_REFERENCES: Final = names("for-each-ref tag branch")
+_HEAD: Final = re.compile(r"HEAD(?:[~^][0-9]*)*")
 _GIT_LOGS: Final = names("log reflog shortlog rev-list")
 _NO_CONTENT: Final = re.compile(
     r"--(?:stat|shortstat|numstat|name-only|name-status|summary|dirstat|quiet|no-patch|raw"
@@ -97,10 +149,21 @@ def _git(words: tuple[Word, ...]) -> Shown:
     options = [word.text for word in rest if word.text.startswith("-") and word.text != "--"]
     if verb in _GIT_ALWAYS:
         return _limited(rest)
+    if verb == "mv":
+        return Shown(_operands(rest))
+    if verb == "clone":
+        # A copy of a repository on this machine has the files of it under other names.
+        local = any(re.match(r"[^:]*(?:/|$)|file:", word.text) for word in _operands(rest)[:1])
+        return Shown(everything=local)
+    if verb in _GIT_REFERENCES:
+        return Shown(everything=formats_raw(rest))
     if verb in _GIT_PATCHES:
         silent = any(map(_NO_CONTENT.fullmatch, options)) or (
             verb == "stash" and (not rest or rest[0].text != "show")
         )
+        if verb == "show":
+            # Of a name that is not a commit's, the content is shown whatever the options are.
+            silent = silent and all(_HEAD.fullmatch(word.text) for word in _operands(rest))
         patch = any(map(_PATCH.fullmatch, options))
         return Shown() if silent and not patch else _limited(rest)
     if verb in _GIT_LOGS:
@@ -109,6 +172,12 @@ def _git(words: tuple[Word, ...]) -> Shown:
     if shows and any(re.match(r"-[a-zA-Z]*[vp]|--(?:v|p)", option) for option in options):
         return Shown(everything=True)
     return Shown()
+
+
+def formats_raw(words: tuple[Word, ...]) -> bool:
+    """Whether a format may print the object that a reference names, which may be a file."""
+    given = any(word.text.startswith("--f") for word in words)
+    return given and any("raw" in word.text or HOLE in word.text for word in words)
 
 
 def _limited(rest: tuple[Word, ...]) -> Shown:
@@ -127,7 +196,8 @@ def _limited(rest: tuple[Word, ...]) -> Shown:
 _READERS: Final[Mapping[str, Callable[[tuple[Word, ...]], Shown]]] = {
     "git": _git,
     **dict.fromkeys(("grep", "egrep", "fgrep", "zgrep", "ggrep"), _grep),
-    **dict.fromkeys(("rg", "ripgrep", "ag", "ack", "ugrep", "ug"), _searches),
+    **dict.fromkeys(("rg", "ripgrep"), _ripgrep),
+    **dict.fromkeys(("ag", "ack", "ugrep", "ug"), _searches),
     **dict.fromkeys(
         (
             "diff",
@@ -183,6 +253,12 @@ def path_pieces(word: Word) -> Iterator[Word]:
             yield literal(piece)
     if rest != text:
         yield literal(rest)
+
+
+def joined_values(word: Word) -> Iterator[Word]:
+    """Yield what may be the value of a short option in the same word: `-bf.env`."""
+    if word.literal and re.match(r"-[a-zA-Z0-9]", word.text):
+        yield from map(literal, filter(None, (word.text[at:] for at in range(2, _MOST_LETTERS))))
 
 
 def is_process_path(path: str) -> bool:

@@ -6,7 +6,13 @@ from typing import Final
 import msgspec
 
 from steno.guard.command_words import path_words
-from steno.guard.content_readers import files_below, is_process_path, path_pieces, shown_by
+from steno.guard.content_readers import (
+    files_below,
+    is_process_path,
+    joined_values,
+    path_pieces,
+    shown_by,
+)
 from steno.guard.decision import Decision
 from steno.guard.files import Files
 from steno.guard.moves import Folders
@@ -60,7 +66,7 @@ class DeniedFiles(msgspec.Struct, frozen=True):
     def _part_denied(self, command: Command, where: Folders, tools: list[str]) -> Decision | None:
         """Ask where a part of a word names a file that a rule denies: `git show HEAD:.env`."""
         for word in command.words[1:]:
-            for piece in path_pieces(word):
+            for piece in (*path_pieces(word), *joined_values(word)):
                 for place in where.places(piece) or ():
                     rule = self.files.is_denied_by_path(place, *tools)
                     if rule is not None:

@@ -71,7 +71,7 @@ def fixed_paths(command: Command) -> tuple[tuple[Word, ...], bool] | None:
     shape = _SHAPES.get(command.program)
     if shape is None or command.inner or command.sealed or command.assignments:
         return None
-    if any(word.splits or not word.literal for word in command.words):
+    if any(not word.literal for word in command.words):
         return None
     operands: list[Word] = []
     rest = iter(command.words[1:])

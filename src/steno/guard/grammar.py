@@ -30,8 +30,6 @@ HOLDERS: Final = frozenset(
         "elif_clause",
         "else_clause",
         "do_group",
-        "command_substitution",
-        "process_substitution",
         "variable_assignments",
         "case_statement",
         "case_item",
@@ -40,10 +38,9 @@ HOLDERS: Final = frozenset(
 ODD_BACKQUOTES: Final = re.compile(rb"`.*[\\#'\"]", re.DOTALL)
 LEAVES: Final = frozenset(
     {
-        *("\n", ";", ";;", "&&", "||", "|", "|&", "&", "(", ")", "{", "}", "!", "=", "+="),
+        *(";", ";;", "&&", "||", "|", "|&", "&", "(", ")", "{", "}", "!"),
         *("if", "then", "elif", "else", "fi", "while", "until", "for", "in", "do", "done"),
-        *("case", "esac", "function", "select", "$(", "`", "<(", ">(", "<<", "<<-", "<<<"),
-        *("variable_name", "word", "file_descriptor", "heredoc_start", "heredoc_end"),
+        *("case", "esac", "function", "select", "$(", "`", "<(", ">("),
     }
 )
 # What bash reads as part of its grammar: no program goes by these names.

@@ -49,9 +49,9 @@ def is_shell(program: str) -> bool:
 
 def runs_code(program: str) -> bool:
     """Whether a program runs what it is given: no rule over all its words is ever offered."""
-    name = re.sub(r"[0-9.]+$", "", base_name(program))
+    name = re.sub(r"(?<=[a-z])[0-9.]+$", "", base_name(program))
     known = name in WRAPPERS or name in _SEALED or name in RUNNERS or name in _SPECIAL
-    return known or name in {"source", ".", "alias", "declare", "export", "read"} or is_shell(name)
+    return known or name in {"source", "."} or is_shell(name)
 
 
 def unfold(command: Command) -> Hidden:
@@ -83,11 +83,11 @@ def _shell(command: Command) -> Hidden:
     if [word.text for word in words[1:]] in (["--version"], ["--help"]):
         return Hidden()
     for at, word in enumerate(words[1:], 1):
-        if not word.literal or word.splits:
+        if not word.literal:
             return elsewhere
         if _SCRIPT_FOLLOWS.fullmatch(word.text):
             script = words[at + 1] if at + 1 < len(words) else None
-            if script is None or not script.literal or script.splits:
+            if script is None or not script.literal:
                 return seal_all(command)
             if script.text.startswith(("-", "+")):
                 return seal_all(command)
@@ -101,7 +101,7 @@ def _shell(command: Command) -> Hidden:
 
 
 def _eval(command: Command) -> Hidden:
-    if any(not word.literal or word.splits for word in command.words):
+    if any(not word.literal for word in command.words):
         return seal_all(command)
     rest = [word.text for word in command.words[1:]]
     return Hidden(
@@ -114,13 +114,13 @@ def _trap(command: Command) -> Hidden:
     if len(words) == 1 or words[1].text in {"-l", "-p", "-", ""}:
         return Hidden()
     at = 2 if words[1].text == "--" else 1
-    if at >= len(words) or not words[at].literal or words[at].splits:
+    if at >= len(words) or not words[at].literal:
         return seal_all(command)
     return Hidden(scripts=(words[at].text,), reach=at, repeated=True)
 
 
 def _alias(command: Command) -> Hidden:
-    if any(not word.literal or word.splits for word in command.words):
+    if any(not word.literal for word in command.words):
         return seal_all(command)
     scripts = tuple(w.text.partition("=")[2] for w in command.words[1:] if "=" in w.text)
     return Hidden(scripts=scripts, reach=len(command.words) - 1 if scripts else -1, repeated=True)
@@ -145,7 +145,7 @@ def _remote(command: Command) -> Hidden:
 def _watch(command: Command) -> Hidden:
     words = command.words
     at = after_options(words, Wrapper("b c d e g t", "n --interval"))
-    if at is None or any(not word.literal or word.splits for word in words):
+    if at is None or any(not word.literal for word in words):
         return seal_all(command)
     return Hidden(scripts=(" ".join(word.text for word in words[at:]),), reach=len(words) - 1)
 

@@ -59,7 +59,7 @@ class _Beneath(ctypes.Structure):
 
 def abi() -> int:
     """Return the version of the interface that this kernel has; 0 when it has none."""
-    if not sys.platform.startswith("linux"):
+    if sys.platform != "linux":
         return 0
     return max(0, _call(_CREATE, None, 0, _VERSION))
 

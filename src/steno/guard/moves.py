@@ -28,7 +28,7 @@ class Folders(msgspec.Struct, frozen=True):
 
     def places(self, word: Word) -> tuple[Place, ...] | None:
         """Return all places that a word may name; None when that cannot be said."""
-        if not word.literal or word.splits or len(word.text) > _LONGEST:
+        if not word.literal or len(word.text) > _LONGEST:
             return None
         if word.tilde and not self.home:
             return None
@@ -68,7 +68,7 @@ def folders_of(reading: Reading, cwd: str, home: str) -> Folders:
 def cd_target(command: Command, home: str) -> str | None:
     """Return where a `cd` goes; None when that is not known before it runs."""
     words = [word for word in command.words[1:] if word.text not in {"-P", "-L", "--"}]
-    if len(words) != 1 or not words[0].literal or words[0].splits:
+    if len(words) != 1 or not words[0].literal:
         return None
     word = words[0]
     if word.text.startswith("-") or not word.text:

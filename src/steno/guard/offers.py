@@ -33,9 +33,7 @@ def offers_for_command(command: Command) -> Iterator[str]:
     texts = [word.text for word in command.words]
     if not texts or command.assignments:
         return
-    known = all(
-        word.literal and not word.splits and "\n" not in word.text for word in command.words
-    )
+    known = all(word.literal and "\n" not in word.text for word in command.words)
     if known and not command.sealed and not any("*" in text for text in texts):
         yield f"Bash({' '.join(map(_quoted, texts))})"
     program = command.words[0]

@@ -4,6 +4,7 @@ confined_environment(env, scratch)      a short list of variables, for what nobo
 approved_environment(env)               everything but secrets, for what the user approved
 git_settings(folders)                   variables that stop git from running programs
 work_tree(folder)                       the folder whose files git compares and writes there
+remote_settings(folder)                 the addresses and programs of its remote repositories
 """
 
 import os
@@ -22,6 +23,7 @@ __all__ = [
     "git_settings",
     "program_folders",
     "program_trees",
+    "remote_settings",
     "work_tree",
 ]
 
@@ -224,6 +226,29 @@ def work_tree(folder: str) -> str:
     said = _git_says(folder, "-c", "core.fsmonitor=false", "rev-parse", "--show-toplevel")
     text = os.fsdecode((said or b"").removesuffix(b"\n"))
     return os.path.realpath(text) if text else ""
+
+
+def remote_settings(folder: str) -> tuple[list[str], list[str]] | None:
+    """Return the addresses of remote repositories, and the settings that name their programs.
+
+    None where the settings of the folder's repository cannot be read.
+    """
+    said = _git_says(folder, "config", "--list", "-z")
+    if said is None:
+        return None
+    addresses: list[str] = []
+    programs: list[str] = []
+    for entry in filter(None, said.split(b"\0")):
+        name, _, value = os.fsdecode(entry).partition("\n")
+        if re.fullmatch(r"remote\..+\.(?:push)?url", name, re.DOTALL):
+            addresses.append(value)
+        elif re.fullmatch(r"url\..+\.(?:push)?insteadof", name, re.DOTALL):
+            addresses.append(name[len("url.") :].rpartition(".")[0])
+        elif re.fullmatch(r"branch\..+\.(?:push)?remote|remote\.pushdefault", name, re.DOTALL):
+            addresses += [value] if "/" in value else []
+        elif re.fullmatch(r"remote\..+\.(?:upload|receive)pack", name, re.DOTALL):
+            programs.append(name)
+    return addresses, programs
 
 
 def _of_repository(folder: str, *, strict: bool) -> dict[str, str]:

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from steno.guard.content_readers import formats_raw
 from steno.guard.readers import FIND, FIND_PATHS, GIT, READ_ONLY, Plain
 from steno.guard.words import Command, Word, harmless, literal
 
@@ -33,7 +34,7 @@ def read_by(command: Command, *, confined: bool = False) -> Reads | None:
 
     `confined` says that it will run where it can do nothing but read.
     """
-    if not command.words or command.words[0].splits or not command.words[0].literal:
+    if not command.words or not command.words[0].literal:
         return None
     if command.sealed:
         return None
@@ -55,7 +56,7 @@ def read_by(command: Command, *, confined: bool = False) -> Reads | None:
 
 def _known(words: tuple[Word, ...]) -> tuple[Word, ...]:
     """Return the words whose value is known; the kernel decides what the others can reach."""
-    return tuple(word for word in words if word.literal and not word.splits)
+    return tuple(word for word in words if word.literal)
 
 
 def _read_confined(command: Command) -> Reads | None:
@@ -129,7 +130,7 @@ def _plain(words: tuple[Word, ...], plain: Plain) -> Reads | None:
     has_pattern = False
     rest = iter(words)
     for word in rest:
-        if word.splits or not word.literal:
+        if not word.literal:
             return None
         if word.text == "--":
             operands += rest
@@ -146,13 +147,13 @@ def _plain(words: tuple[Word, ...], plain: Plain) -> Reads | None:
         )
         if taken:
             value = next(rest, None)
-            if value is None or value.splits or not value.literal:
+            if value is None or not value.literal:
                 return None
     return _operands(operands, plain, deep=deep, has_pattern=has_pattern)
 
 
 def _operands(operands: list[Word], plain: Plain, *, deep: bool, has_pattern: bool) -> Reads | None:
-    if any(word.splits or not word.literal for word in operands) or len(operands) > plain.most:
+    if any(not word.literal for word in operands) or len(operands) > plain.most:
         return None
     if plain.operands == "none":
         return Reads() if not operands else None
@@ -191,7 +192,7 @@ def _find(words: tuple[Word, ...]) -> Reads | None:
     tests = False
     after = ""
     for word in words[1:]:
-        if word.splits or not word.literal:
+        if not word.literal:
             return None
         text = word.text
         tests = tests or text.startswith("-") or text in {"(", "!"}
@@ -209,13 +210,13 @@ def _git(words: tuple[Word, ...]) -> Reads | None:
     paths: list[Word] = [literal(".")]
     while rest and rest[0].text.startswith("-"):
         option = rest.pop(0).text
-        if option == "-C" and rest and rest[0].literal and not rest[0].splits:
+        if option == "-C" and rest and rest[0].literal:
             paths.append(rest.pop(0))
         elif option not in {"--no-pager", "--no-optional-locks", "--version"}:
             return None
     if not rest:
         return Reads()
-    if not rest[0].literal or rest[0].splits:
+    if not rest[0].literal:
         return None
     name, given = rest[0].text, tuple(rest[1:])
     if _is_listing(name, tuple(word.text for word in given)):
@@ -250,6 +251,8 @@ def _shows_content(name: str, given: tuple[Word, ...]) -> bool:
         return not plain or (name == "diff" and not any(map(_NAMES.fullmatch, options)))
     if name == "status":
         return any(re.match(r"-[a-z]*v|--v", option) for option in options)
+    if name in {"branch", "for-each-ref", "tag"} and formats_raw(given):
+        return True
     return name not in _METADATA
 
 
@@ -270,7 +273,7 @@ _SUMMARY: Final = re.compile(
 def _sed(words: tuple[Word, ...]) -> Reads | None:
     """`sed -n 1,5p file`."""
     given = words[1:]
-    if any(word.splits or not word.literal for word in given):
+    if any(not word.literal for word in given):
         return None
     match [word.text for word in given]:
         case ["-n", script, *_] if re.fullmatch(r"[0-9]+(?:,(?:[0-9]+|\$))?p", script):
@@ -282,7 +285,7 @@ def _sed(words: tuple[Word, ...]) -> Reads | None:
 
 def _read(words: tuple[Word, ...]) -> Reads | None:
     for word in words[1:]:
-        if word.splits or not word.literal:
+        if not word.literal:
             return None
         if word.text != "-r" and not (re.fullmatch(r"\w+", word.text) and harmless(word.text)):
             return None
@@ -318,7 +321,7 @@ def _date(words: tuple[Word, ...]) -> Reads | None:
 
 
 def _test(words: tuple[Word, ...]) -> Reads | None:
-    if any(word.splits or not word.literal for word in words):
+    if any(not word.literal for word in words):
         return None
     known = re.compile(r"-[fderwxszLhn]|-nt|-ot|-ef|-eq|-ne|-lt|-le|-gt|-ge|!|=|==|!=|[^-].*|")
     return Reads() if all(known.fullmatch(word.text) for word in words[1:]) else None

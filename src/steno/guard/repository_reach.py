@@ -12,7 +12,7 @@ from typing import Final
 from steno.guard.command_words import DEVICES, path_words
 from steno.guard.moves import Folders
 from steno.guard.paths import Place, is_inside
-from steno.guard.program_environment import work_tree
+from steno.guard.program_environment import remote_settings, work_tree
 from steno.guard.readonly import repository_of
 from steno.guard.repository import git_folders
 from steno.guard.words import Command, Word, literal
@@ -23,6 +23,9 @@ __all__ = ["git_outside", "git_run_folders"]
 _MOST_ENTRIES: Final = 20_000
 _MOST_BYTES: Final = 1 << 16
 _NAMES_FOLDER: Final = ("-C", "--git-dir", "--work-tree")
+# Subcommands that talk to another repository, and those that make the folder they are given.
+_CONNECTS: Final = frozenset({"clone", "fetch", "ls-remote", "pull", "push", "remote"})
+_MAKES_FOLDERS: Final = frozenset({"clone", "init", "worktree"})
 # Their value is the next word, and options may follow it.
 _TAKES_VALUE: Final = ("-c", "--config-env", "--namespace", "--super-prefix", "--attr-source")
 
@@ -35,14 +38,18 @@ def git_outside(command: Command, where: Folders, working: tuple[str, ...]) -> s
         if folders is None:
             return "the folder that git runs in is not known before it runs"
         tops = tuple(top for top in map(repository_of, folders) if os.path.isabs(top))
+        verb = _verb(each)
         for word in path_words(each):
-            if not word.literal or not re.match(r"[/~.]", word.text):
+            if not word.literal or not (verb in _CONNECTS or re.match(r"[/~.]", word.text)):
                 continue
             for place in where.places(word) or ():
                 inside = is_inside(place, (*working, *tops)) or place.path in DEVICES
-                if not inside and os.path.lexists(place.path):
+                if not inside and (verb in _MAKES_FOLDERS or os.path.lexists(place.path)):
                     return f"{place.path} is outside the working folders"
-        found = next(filter(None, (_repository_risk(at, working) for at in folders)), "")
+        risks = (_repository_risk(at, working) for at in folders)
+        found = next(filter(None, risks), "")
+        if not found and verb in _CONNECTS:
+            found = next(filter(None, (_remote_risk(at, working) for at in folders)), "")
         if found:
             return found
     return ""
@@ -67,11 +74,54 @@ def git_run_folders(
             if name not in _NAMES_FOLDER:
                 continue
             target = Word(value) if given else next(rest, literal("."))
-            if any(each.splits or not each.literal for each in (word, target)):
+            if any(not each.literal for each in (word, target)):
                 return None
             at = [os.path.join(each, target.text) for each in at]
             found |= dict.fromkeys(at)
     return tuple(found)
+
+
+def _verb(command: Command) -> str:
+    """Return the subcommand of a git command; empty where there is none."""
+    rest = iter(command.words[1:])
+    for word in rest:
+        if not word.text.startswith("-"):
+            return word.text
+        if word.text in (*_NAMES_FOLDER, *_TAKES_VALUE):
+            next(rest, None)
+    return ""
+
+
+def _remote_risk(folder: str, working: tuple[str, ...]) -> str:
+    """Say which remote repository of a folder's repository is a place on this machine outside."""
+    top = _top(folder)
+    if not top:
+        return ""
+    found = remote_settings(folder)
+    if found is None:
+        return f"the settings of the repository of {top} cannot be read"
+    addresses, programs = found
+    local = [each for each in map(_local_path, addresses) if each]
+    for path in local:
+        if not is_inside(Place.of(os.path.expanduser(path), top), working):
+            return f"the remote repository {path} is outside the working folders"
+    if local and programs:
+        # git takes the first value of such a setting, so none can be put in its place.
+        return f"the setting {programs[0]} names a program to run"
+    for name in ("remotes", "branches"):
+        at = os.path.join(top, ".git", name)
+        if os.path.isdir(at) and os.listdir(at):
+            return f"{at} names remote repositories"
+    return ""
+
+
+def _local_path(address: str) -> str:
+    """Return the path of a repository on this machine; empty for an address elsewhere."""
+    scheme, given, rest = address.partition("://")
+    if given:
+        return "/" + rest.partition("/")[2] if scheme.lower() == "file" else ""
+    # `host:path` is another machine, unless a slash comes first.
+    return "" if re.match(r"[^/]*:", address) else address
 
 
 def _repository_risk(folder: str, folders: tuple[str, ...]) -> str:

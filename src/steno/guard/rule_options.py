@@ -40,8 +40,8 @@ _EFFECTS: Final[Mapping[str, str]] = {
     "variable": "depends on a variable, which may be an option",
     UNKNOWN: "is not known to be harmless",
 }
-_ASKS_VERSION: Final = frozenset({"--version", "--help", "-V", "-h", "-v", "-version", "-help"})
-_MOST_WORDS: Final = 2000
+# `-v` is none of them: Python and the clients of databases go on to read their input after it.
+_ASKS_VERSION: Final = frozenset({"--version", "--help", "-V", "-h"})
 
 
 # The examination
@@ -53,8 +53,6 @@ def why_void(command: Command, covered: Mapping[int, int], named: int) -> str:
     `covered` has the places of those words, and how much of each the rule names; `named` is how
     many words the rule names before its first `*`.
     """
-    if len(command.words) > _MOST_WORDS:
-        return f"it has more than {_MOST_WORDS} words; the rule does not name them"
     found = _examine(command, covered, named)
     if found is None:
         return ""
@@ -117,6 +115,8 @@ class _Examination:
         """Whether the words go to a script of the user's own."""
         self.expects_value = ""
         """The option before, when it takes this word as its value."""
+        self.needs_input = True
+        """Whether no option was given with which the tool reads no commands from its input."""
 
     def run(self) -> _Void | None:
         """Return the first word that voids: its place, what to show, and its effect."""
@@ -137,9 +137,8 @@ class _Examination:
         return None
 
     def _standard_input(self) -> _Void | None:
-        least = max((options.stdin for options in self.chain), default=0)
-        alone = _ASKS_VERSION.union(*(options.alone.split() for options in self.chain))
-        if self.in_script or self.given >= least or any(w.text in alone for w in self.words[1:]):
+        least = max(options.stdin for options in self.chain)
+        if self.in_script or self.given >= least or not self.needs_input:
             return None
         return 0, f"{self.words[0].text} without more words", "runs"
 
@@ -162,10 +161,10 @@ class _Examination:
             return "", text
         old = at == 1 and self.tool.bundled_first and text[:1].isalpha()
         if old:
-            self.given += 1
             return self._letters(f"-{text}", every=True)
         is_option = len(text) > 1 and text[0] == "-" and not text[1:2].isspace()
         if is_option and not self.ended:
+            self._note_question(text, option)
             if self._is_named(at, text):
                 self._note_value(text)
                 return "", text
@@ -173,6 +172,12 @@ class _Examination:
         if option:
             return self._effect_of_value(text), f"{option} {text}"
         return self._operand(text, at)
+
+    def _note_question(self, text: str, option: str) -> None:
+        """Remember an option after which the tool says something of itself and ends."""
+        alone = _ASKS_VERSION.union(*(options.alone.split() for options in self.chain))
+        if text in alone and not option:
+            self.needs_input = False
 
     def _unknown_word(self, text: str) -> tuple[str, str]:
         harmless = any(options.harmless for options in self.chain) and not self.in_script

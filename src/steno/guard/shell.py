@@ -10,6 +10,7 @@ understood. Whoever is handed trouble has to ask.
 
 import re
 import unicodedata
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -180,6 +181,12 @@ class _Reader:
         if self.source[at : node.end_byte].strip(blanks):
             self.troubles.append("it has something in it that the parser passes over")
 
+    def apart(self, node: "Node") -> None:
+        """See that words stand apart: what the parser takes for two words is one to bash."""
+        for before, child in pairwise(node.children):
+            if before.end_byte == child.start_byte:
+                self.troubles.append("it has words that the parser cuts in two")
+
     def comment(self, node: "Node", _depth: int = 0) -> None:
         """See that a comment is one to bash as well."""
         before = self.source[node.start_byte - 1 : node.start_byte]
@@ -211,10 +218,8 @@ class _Reader:
         words: list[Word] = []
         sets: list[Assignment] = []
         redirects: list[Node] = list(behind or ())
-        for child, before in zip(node.children, (None, *node.children), strict=False):
-            if before is not None and before.end_byte == child.start_byte:
-                # What the parser takes for two words is one to bash.
-                self.troubles.append("it has words that the parser cuts in two")
+        self.apart(node)
+        for child in node.children:
             if child.type == "variable_assignment":
                 sets.append(self.assigned(child, depth))
             elif child.type == "command_name":
@@ -237,9 +242,10 @@ class _Reader:
         for node in nodes:
             try:
                 if node.type == "file_redirect":
-                    target, writes = redirection(node, self.source)
-                    if target is not None:
-                        made.append(Redirection(writes=writes, target=self.value(target, depth)))
+                    found = redirection(node, self.source)
+                    if found is not None:
+                        target = self.value(found[0], depth)
+                        made.append(Redirection(writes=found[1], target=target))
                 elif node.type == "herestring_redirect":
                     self.between(node, b" \t")
                     _, *rest = node.children
@@ -292,6 +298,7 @@ class _Reader:
         if node.type == "variable_assignment":
             self.add(Command(assignments=(self.assigned(node, depth),)))
             return
+        self.apart(node)
         words: list[Word] = []
         for child in node.children:
             if child.type == "variable_assignment":
@@ -337,7 +344,7 @@ class _Reader:
 
     def whole(self, command: Command, depth: int, *, repeated: bool) -> Command:
         """Return a command with the commands that hide in it, and with those that hide in them."""
-        if command.words and (not command.words[0].literal or command.words[0].splits):
+        if command.words and (not command.words[0].literal):
             self.troubles.append("the name of a program is not known before it runs")
         if command.program in RESERVED:
             self.troubles.append(f"it has syntax that is not judged here ({command.program})")

@@ -222,8 +222,8 @@ def dangerous(words: tuple[Word, ...], switches: Switches) -> Found:
     at = 1
     while at < len(words):
         at = look.word(at)
-        if look.why:
-            return Found(at=look.at, why=look.why, writes=tuple(look.writes))
+    if look.why:
+        return Found(at=look.at, why=look.why, writes=tuple(look.writes))
     return Found(tuple(look.runs), tuple(look.writes), look.at)
 
 
@@ -241,9 +241,10 @@ class _Look:
         self.verb = ""
 
     def seal(self, at: int, why: str) -> int:
+        """Note why nobody can say what is run; the words after that do not matter."""
         self.at = at
         self.why = why
-        return at + 1
+        return len(self.words)
 
     def word(self, at: int) -> int:
         """Look at a word; return where to go on."""
@@ -297,7 +298,7 @@ class _Look:
             program = (
                 Word(value) if given else self.words[at + 1] if at + 1 < len(self.words) else None
             )
-            if program is None or not program.literal or program.splits:
+            if program is None or not program.literal:
                 return self.seal(at, f"{name!r} runs something")
             self.at = at if given else at + 1
             if program.text:

@@ -29,7 +29,7 @@ _WRITES: Final = {"<": False, ">": True, ">>": True, "&>": True, "&>>": True, ">
 _OPERATOR_AND_TARGET: Final = 2
 _REDIRECTED: Final = re.compile(rb"[0-9]*[<>&]")
 _DESCRIPTOR: Final = re.compile(rb"(?:^|[ \t\n;&|({`])[0-9]+$")
-_COPIES: Final = frozenset({">&", "<&", ">&-", "<&-"})
+_COPIES: Final = frozenset({">&", "<&"})
 
 
 class Trouble(StenoError):
@@ -79,8 +79,8 @@ def assignment(node: "Node") -> "tuple[str, Node | None]":
     return _text(name), value
 
 
-def redirection(node: "Node", source: bytes) -> "tuple[Node | None, bool]":
-    """Return the file that is redirected to or from, if it is one, and whether it is written.
+def redirection(node: "Node", source: bytes) -> "tuple[Node, bool] | None":
+    """Return the file that is redirected to or from and whether it is written; None for no file.
 
     Raises:
         Trouble: it is no plain redirection.
@@ -95,16 +95,14 @@ def redirection(node: "Node", source: bytes) -> "tuple[Node | None, bool]":
     if not node.text[:1].isdigit() and _DESCRIPTOR.search(source[: node.start_byte]):
         # The parser takes the 0 of `cat 0<a` for a word, and bash for a file descriptor.
         raise Trouble("it has a redirection that is not judged here")
-    if len(parts) == 1 and re.fullmatch(rb"[0-9]*[<>]&-", node.text):
-        return None, False
+    if re.fullmatch(rb"[0-9]*[<>]&-", node.text):
+        return None
     if len(parts) != _OPERATOR_AND_TARGET or node.has_error:
         raise Trouble("it has a redirection that is not judged here")
     operator, target = parts
-    if operator.type in _COPIES:
-        if re.fullmatch(r"[0-9]+|-", _text(target)):
-            return None, False
-        # bash expands such a word twice, even in single quotes.
-        raise Trouble("it has a redirection that is not judged here")
+    if operator.type in _COPIES and re.fullmatch(r"[0-9]+|-", _text(target)):
+        return None
+    # bash expands other words after `>&` twice, even in single quotes.
     if operator.type not in _WRITES:
         raise Trouble("it has a redirection that is not judged here")
     return target, _WRITES[operator.type]
@@ -121,29 +119,27 @@ def heredoc(node: "Node", source: bytes, outer: int | None) -> None:
     """
     parts = {child.type: child for child in node.children}
     start, body, end = (parts.get(f"heredoc_{name}") for name in ("start", "body", "end"))
-    given = _DELIMITER.fullmatch(_text(start)) if start is not None else None
-    before = source[: node.start_byte][-1:]
-    if not (node.text or b"").startswith(b"<<") or before.strip(b" \t\n"):
+    if node.has_error or start is None or end is None or "<<" not in parts:
         raise Trouble("it has a here-document that is not judged here")
-    if node.has_error or given is None or end is None or "<<" not in parts:
+    given = _DELIMITER.fullmatch(_text(start))
+    before = source[: node.start_byte][-1:]
+    opened = source[node.start_byte : start.start_byte].rstrip(b" \t")
+    if given is None or opened != b"<<" or before.strip(b" \t\n"):
         raise Trouble("it has a here-document that is not judged here")
     if [child.type for child in node.children].count("heredoc_redirect"):
         raise Trouble("it has several here-documents in one line")
-    line_end = source.find(b"\n", start.end_byte if start is not None else 0)
+    line_end = source.find(b"\n", start.end_byte)
     lines = source[line_end + 1 : end.start_byte].split(b"\n")
     delimiter = given[2].encode()
     after = source[end.end_byte : end.end_byte + 1]
-    if line_end < 0 or delimiter in lines or lines[-1] or after not in {b"", b"\n"}:
+    if delimiter in lines or lines[-1] or after not in {b"", b"\n"}:
         raise Trouble("it has a here-document that may end elsewhere")
     if source[end.start_byte : end.end_byte] != delimiter:
         raise Trouble("it has a here-document that may end elsewhere")
     if outer is not None and source[end.end_byte : outer].strip(b" \t\n"):
         raise Trouble("it has a here-document that may end elsewhere")
-    first_line = source[node.start_byte : line_end]
-    if first_line.count(b"<<") > 1 or re.search(
-        rb"[\\#`'\"]",
-        first_line[2:].replace((start.text if start is not None else b"") or b"", b"", 1),
-    ):
+    behind = source[start.end_byte : line_end]
+    if b"<<" in behind or re.search(rb"[\\#`'\"]", behind):
         raise Trouble("it has a here-document whose first line is not judged here")
     if body is not None and body.start_byte < line_end:
         raise Trouble("it has a here-document that may begin elsewhere")

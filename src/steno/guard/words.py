@@ -67,8 +67,8 @@ class Word(msgspec.Struct, frozen=True):
 
     @property
     def literal(self) -> bool:
-        """Whether all of its value is known."""
-        return HOLE not in self.text
+        """Whether it is one word, and all of its value is known."""
+        return HOLE not in self.text and not self.splits
 
     @property
     def shown(self) -> str:

@@ -104,7 +104,7 @@ def after_options(words: tuple[Word, ...], wrapper: Wrapper) -> int | None:
     at = 1
     while at < len(words):
         text = words[at].text
-        if not words[at].literal or words[at].splits:
+        if not words[at].literal:
             return at if text and text[0] not in "-" + HOLE else None
         if text == "--":
             return at + 1

@@ -159,7 +159,7 @@ def _context() -> "BaseContext":
     from threading import active_count
 
     # Forking is quick, but not safe beside other threads, nor at all on macOS.
-    forks = sys.platform.startswith("linux") and active_count() == 1
+    forks = sys.platform == "linux" and active_count() == 1
     return get_context("fork" if forks else "spawn")
 
 

@@ -93,7 +93,7 @@ _SECRET: Final = words_of(
     "secret secrets token apikey apitoken authtoken accesstoken jwt bearer credential credentials creds "
     "cred auth salt cookie otp totp mnemonic "
     "secretkey accesskey privatekey masterkey signingkey encryptionkey authkey appkey accountkey "
-    "sharedkey authorization pepper"
+    "sharedkey authorization pepper pat"
 )
 _SESSION: Final = words_of("sessionid sessid phpsessid jsessionid connectsid session sid")
 _KEY: Final = frozenset(("key", "keys"))
@@ -427,7 +427,7 @@ _WORDS: Final = (
     b"ccess_key ACCESS_KEY redential REDENTIAL essionid= ESSID= ESSIONID= "
     b"mnemonic essionid\" essionid'".split()
 )
-_SHORT: Final = b"oken OKEN _key _KEY -key -Key -KEY Key pass Pass PASS _pw _PW auth AUTH salt Salt SALT jwt JWT psk creds CREDS".split()
+_SHORT: Final = b"oken OKEN _key _KEY -key -Key -KEY Key pass Pass PASS _pw _PW auth AUTH salt Salt SALT jwt JWT psk creds CREDS _PAT".split()
 _FOLLOW: Final = (b"=", b":", b"\n", b"\r", b'"', b"'", b"\\", b" ", b"]", b">", b"`")
 _TIGHT: Final = frozenset(
     (b"pass", b"Pass", b"auth", b"_key", b"Key", b"salt", b"psk", b"-key", b"-Key", b"creds")

@@ -158,6 +158,8 @@ PLATFORM_TOKENS: Final = (
         DOTTED,
         30,
     ),
+    token_row("cockroach-key", "CockroachDB Cloud keys", "CCDB1_", URL_SAFE, 30),
+    token_row("dbt-token", "dbt Cloud tokens", "dbtc_ dbtu_", URL_SAFE, 36),
     token_row("neon-key", "Neon keys", "napi_ npg_", ALNUM, 10, strict=True),
     token_row(
         "doppler-token",

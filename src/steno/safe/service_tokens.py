@@ -163,6 +163,7 @@ SERVICE_TOKENS: Final = (
         stems="-",
     ),
     token_row("postman-key", "Postman keys", "PMAK-", rb"a-fA-F0-9-", 50),
+    token_row("matrix-token", "Matrix access tokens", "syt_", URL_SAFE, 30),
     token_row("readme-key", "ReadMe keys", "rdme_", rb"a-z0-9", 60),
     shape_row(
         "okta-token",
@@ -172,6 +173,15 @@ SERVICE_TOKENS: Final = (
         stems="-",
     ),
     token_row("workos-key", "WorkOS keys", "sk_", ALNUM, 40, strict=True, stems="-"),
+    shape_row(
+        "seed-phrase",
+        "seed phrases of wallets",
+        "mnemonic Mnemonic MNEMONIC seed_phrase seedPhrase SEED_PHRASE",
+        rb"(?i:mnemonic|seed_?phrase)\\{0,7}[\"']?[ ]{0,3}[:=][ ]{0,3}\\{0,7}[\"'`]?"
+        rb"(?P<secret>(?:[a-z]{3,8}[ ]){11,23}[a-z]{3,8}+)(?![a-z])",
+        bool,
+        stems="-",
+    ),
     token_row("calcom-key", "Cal.com keys", "cal_live_ cal_test_", ALNUM, 24),
     # Watching
     token_row("grafana-token", "Grafana tokens", "glsa_ glc_", rb"A-Za-z0-9+/=_", 32),

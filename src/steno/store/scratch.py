@@ -204,7 +204,7 @@ def sweep_folder(folder: str) -> list[str]:
 def _sweep(folder: str, name: str) -> list[str]:
     removed: list[str] = []
     try:
-        names = os.listdir(folder or os.curdir)
+        names = os.listdir(folder)
     except OSError:
         return removed
     for each in names:

@@ -180,7 +180,7 @@ def test_only_mounts_of_the_policy_make_a_new_helper(
             Support(
                 "linux",
                 ("landlock-6", "seccomp", "user", "mount", "pid", "net", "ipc"),
-                "Agent commands are confined by Landlock 6, namespaces and seccomp: no network,"
+                "Agent commands without approval are confined by Landlock 6, namespaces and seccomp: no network,"
                 " no writes outside the scratch folder.",
                 usable=True,
             ),
@@ -190,7 +190,7 @@ def test_only_mounts_of_the_policy_make_a_new_helper(
             Support(
                 "linux",
                 ("seccomp", "user", "mount", "pid", "net", "ipc"),
-                "Agent commands are confined by namespaces and seccomp: no network,"
+                "Agent commands without approval are confined by namespaces and seccomp: no network,"
                 " no writes outside the scratch folder.",
                 usable=True,
             ),
@@ -200,7 +200,7 @@ def test_only_mounts_of_the_policy_make_a_new_helper(
             Support(
                 "linux",
                 ("landlock-1", "seccomp"),
-                "Agent commands are confined by Landlock 1 and seccomp: no network, no writes"
+                "Agent commands without approval are confined by Landlock 1 and seccomp: no network, no writes"
                 " outside the scratch folder; names and sizes of other files stay visible, and"
                 " folders that contain protected files cannot get new files.",
                 usable=True,

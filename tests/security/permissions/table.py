@@ -14,6 +14,7 @@ from tests.security.permissions.families import (
     readers,
     rule_words,
     rules,
+    search_and_remotes,
     shell,
     shell_words,
     start,
@@ -33,5 +34,6 @@ FAMILIES: Final[dict[str, tuple[Attack, ...]]] = {
     "named": named_files.ATTACKS,
     "rule-words": rule_words.ATTACKS,
     "shell-words": shell_words.ATTACKS,
+    "search-and-remotes": search_and_remotes.ATTACKS,
 }
 ATTACKS: Final = tuple(each for family in FAMILIES.values() for each in family)

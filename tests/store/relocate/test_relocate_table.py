@@ -183,7 +183,8 @@ def test_belongings_are_told_by_where_sessions_ran(config: Path) -> None:
         f"{SUB}.jsonl": b'{"type":"mode"}\n', "agent-cccc3333.jsonl": _agent("cccc3333", ONE, "/my/work"),
         "agent-dddd4444.jsonl": _agent("dddd4444", TWO, "/my-work"),
         "agent-eeee5555.jsonl": _agent("eeee5555", "nobody", "/my/work"), "notes.txt": b"whose?",
-        f"{ONE}.jsonl.undone": b"x",
+        f"{ONE}.jsonl.undone": b"x", "agent-cccc3333.meta.json": b"{}",
+        "agent-dddd4444.meta.json": b"{}", "agent-ffff6666.meta.json": b"{}",
     }.items():  # fmt: skip
         shared.mkdir(exist_ok=True)
         (shared / name).write_bytes(data)

@@ -3,15 +3,16 @@
 import json
 import os
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import pytest
 from tests.store.relocate.moving import aged, unflushed
 from tests.store.relocate.test_relocate_table import ONE
 
-from steno.errors import BadRequest
+from steno.errors import BadRequest, Busy
 from steno.format.slugs import slug
+from steno.store.relocate import carry
 from steno.store.relocate import manifest as manifests
 from steno.store.relocate.carry import apply, finish, take_back
 from steno.store.relocate.manifest import Manifest, Packed, read_manifest
@@ -19,6 +20,7 @@ from steno.store.relocate.pack import pack
 from steno.store.relocate.plan import plan_move
 from steno.store.relocate.receipt import Receipt, begun, new_folder, saved
 from steno.store.relocate.unpack import plan_unpack
+from steno.store.relocate.values import Step
 
 OLD: Final = "/home/ada/work"
 NEW: Final = "/srv/app"
@@ -79,6 +81,25 @@ def test_what_was_unpacked_into_an_empty_folder_goes_without_a_trace(
     aged(there)
     undone, notes = take_back(receipt)
     assert (undone.state, notes, _files(there)) == ("undone", [], {})
+
+
+def test_what_killed_runs_left_unpacked_goes_with_the_next(config: Path, tmp_path: Path) -> None:
+    """Folders without a receipt; a file, a link and what has a receipt stay."""
+    place = Path(new_folder())
+    above = place.parent
+    left, kept, link = above / "left", above / "kept", above / "link"
+    for folder in (left, kept):
+        (folder / "staged").mkdir(parents=True)
+    (kept / "receipt.json").write_bytes(b"{}")
+    (above / "file").write_bytes(b"x")
+    link.symlink_to(tmp_path)
+    archive = tmp_path / "x.tar.zst"
+    pack(OLD, str(config), str(archive))
+    there = tmp_path / "there"
+    there.mkdir()
+    plan_unpack(str(archive), NEW, str(there), str(place))
+    assert {path.name for path in above.iterdir()} >= {"kept", "file", "link", place.name}
+    assert not left.exists()
 
 
 def test_what_was_written_to_since_it_was_unpacked_stays(config: Path, tmp_path: Path) -> None:
@@ -189,3 +210,23 @@ def test_a_manifest_has_no_more_files_than_anybody(monkeypatch: pytest.MonkeyPat
         read_manifest(msgspec.json.encode(three))
     assert str(refused.value) == "the archive has 3 files, more than anybody's"
     assert (three.size, three.sessions) == (3, 0)
+
+
+def test_a_session_that_is_written_to_after_it_was_placed_is_not_removed(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = config / "projects" / slug(OLD) / f"{ONE}.jsonl"
+    carrier: type[Any] = vars(carry)["_Carrier"]
+    remove = carrier.remove_source
+
+    def late(self: object, step: Step) -> None:
+        if step.source == str(source):
+            with source.open("ab") as file:
+                file.write(_line(OLD))
+        remove(self, step)
+
+    monkeypatch.setattr(carrier, "remove_source", late)
+    with pytest.raises(Busy) as refused:
+        apply(plan_move(OLD, NEW, str(config)), "move", new_folder())
+    assert str(refused.value) == f"{source} was written to since"
+    assert source.read_bytes() == _line(OLD) * 2

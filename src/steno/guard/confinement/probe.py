@@ -121,7 +121,7 @@ def _support(mechanisms: Mechanisms) -> Support:
             "; names and sizes of other files stay visible, and folders that contain protected"
             " files cannot get new files"
         )
-    summary = f"Agent commands are confined by {how}: no network, no writes outside the scratch folder{rest}."
+    summary = f"Agent commands without approval are confined by {how}: no network, no writes outside the scratch folder{rest}."
     return Support("linux", layers, summary, usable=True)
 
 

@@ -68,9 +68,7 @@ def probe_seatbelt() -> "Support":
         code = done.returncode
     if code:
         return Support("none", (), "Agent commands cannot be confined: sandbox-exec failed.", False)
-    summary = (
-        "Agent commands are confined by Seatbelt: no network, no writes outside the scratch folder."
-    )
+    summary = "Agent commands without approval are confined by Seatbelt: no network, no writes outside the scratch folder."
     return Support("macos", ("seatbelt",), summary, usable=True)
 
 

@@ -180,10 +180,10 @@ class Finder:
         return {int(each["key"]) >> SHIFT: int(each["doc_count"]) for each in buckets}
 
     def messages(
-        self, clauses: "Sequence[Clause]", order: Order, most: int | None = None
+        self, clauses: "Sequence[Clause]", order: Order, first: int | None = None
     ) -> list[int]:
-        """Return the messages of the first so many documents that fit, in order."""
-        return list(self._ask(clauses, order, most))
+        """Return the messages that fit, or the `first` so many of them, in order."""
+        return list(self._first(clauses, order, first))[:first]
 
     def within(self, files: Iterable[int]) -> "Clause":
         """Return the condition that something stands in one of some files."""
@@ -237,9 +237,8 @@ class Finder:
         clauses += [(Occur.MustNot, each) for each in unwanted]
         joins = (len(groups) > 1 or bool(unwanted)) and self.has_split
         # Where some fall away or are put in between, the first ones are known only at the end.
-        # A message may have several parts, each of which is found.
-        most = None if joins or scope.picks or first is None else first * _PARTS
-        found = self._ask([*clauses, *limits], order, most)
+        number = None if joins or scope.picks else first
+        found = self._first([*clauses, *limits], order, number)
         if joins:
             self._join(found, groups, unwanted, limits, order)
         return [message for message in found if not scope.picks or scope.takes(message)][:first]
@@ -299,11 +298,24 @@ class Finder:
             return queries[0]
         return Query.boolean_query([(Occur.Should, query) for query in queries])
 
+    def _first(
+        self, clauses: "Sequence[Clause]", order: Order, number: int | None
+    ) -> dict[int, float]:
+        """Return at least the first so many messages that fit, and what they are ordered by."""
+        # A message may have several documents, each of which is found.
+        most = number * _PARTS if number and self.has_split else number
+        found = self._ask(clauses, order, most)
+        if number and 0 < len(found) < number:
+            return self._ask(clauses, order)
+        return found
+
     def _ask(
         self, clauses: "Sequence[Clause]", order: Order, most: int | None = None
     ) -> dict[int, float]:
         """Return the messages of the first documents that fit, and what they are ordered by."""
         most = max(1, self._searcher.num_docs) if most is None else most
+        if most < 1:
+            return {}  # the engine cannot be asked for none
         if order == "oldest":
             dated, undated = self._by_date()
             hits = self._hits([*clauses, dated], order, most)

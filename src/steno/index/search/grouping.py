@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterable
+from typing import TypeAlias
 
 import msgspec
 
@@ -56,7 +57,7 @@ def groups_of(connection: sqlite3.Connection, messages: Iterable[int]) -> list[G
 
 
 _COLUMNS = "s.id, s.agent, s.title, s.project, s.branch, f.path, s.ended, f.gone, s.rewound"
-_Row = tuple[str, str, str, str, str, str | bytes, int | None, int | None, int]
+_Row: TypeAlias = tuple[str, str, str, str, str, str | bytes, int | None, int | None, int]
 _UNKNOWN: _Row = ("", "", "", "", "", "", None, None, 0)
 _SESSION = f"SELECT {_COLUMNS} FROM sessions s JOIN files f ON f.id = s.file "
 

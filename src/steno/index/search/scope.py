@@ -273,18 +273,20 @@ def _unknown(name: str, value: str, known: Iterable[str]) -> BadRequest:
 
 
 def _path_test(value: str) -> Callable[[str], object]:
-    """Return what says whether a path is the one meant, or ends so, or lies below."""
-    wanted = _plain(value)
+    """Return what says whether a path is the one meant, or ends so, or lies below.
+
+    With a slash in front it is the whole path that is meant.
+    """
+    wanted = _plain(value).removeprefix("./")
+    tail = "/" + wanted
+    is_folder, is_whole = wanted.endswith("/"), wanted.startswith("/")
     if "*" in wanted or "?" in wanted:
         fit = re.compile(translate(wanted)).fullmatch
-        inside = re.compile(translate("*/" + wanted)).fullmatch
+        inside = re.compile(translate("*" + tail)).fullmatch
         return lambda path: fit(path) or inside(path)
-    if wanted.endswith("/"):
-        below = wanted if wanted.startswith("/") else "/" + wanted
-        return lambda path: below in path or path.startswith(wanted)
-    tail = "/" + wanted.removeprefix("./").lstrip("/")
-    whole = wanted.startswith("/")
-    return lambda path: path == wanted or (not whole and path.endswith(tail)) or path == tail[1:]
+    if is_folder:
+        return lambda path: path.startswith(wanted) or (not is_whole and tail in path)
+    return lambda path: path == wanted or (not is_whole and path.endswith(tail))
 
 
 def _plain(path: str) -> str:

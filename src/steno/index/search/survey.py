@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from heapq import nsmallest
 from itertools import chain
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from steno.index.search.finder import Finder, Found, Order
 from steno.index.search.language import Query
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["Survey", "survey"]
 
 _First: TypeAlias = Callable[[int, Collection[int] | None], list[int]]
-_PARTS: Final = 4
 
 
 class Survey:
@@ -84,9 +83,7 @@ class _Asking:
         clauses = [*self._clauses]
         if files is not None:
             clauses.append(self._finder.within(files))
-        # A message may have several documents, each of which is found.
-        most = number * (_PARTS if self._finder.has_split else 1)
-        return self._finder.messages(clauses, self._order, most)[:number]
+        return self._finder.messages(clauses, self._order, number)
 
 
 class _Listing:

@@ -66,11 +66,11 @@ def open_anywhere(path: str, *, as_written: bool = False) -> OpenSource:
     try:
         source: OpenSource = FileSource(path)
     except Unreadable:
-        if not has_archive():
-            raise
-        from steno.store.archive.gone import gone_at
+        found = None
+        if has_archive():
+            from steno.store.archive.gone import gone_at
 
-        found = gone_at(path)
+            found = gone_at(path)
         if found is None:
             raise
         source = _kept(found)

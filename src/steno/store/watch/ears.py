@@ -6,7 +6,7 @@ they are written, long ones when it is quiet, so that waiting costs next to noth
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
@@ -41,7 +41,7 @@ class Lost(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-Said = Heard | Quiet | Lost | None
+Said: TypeAlias = Heard | Quiet | Lost | None
 """None: somebody wants it to stop."""
 
 
