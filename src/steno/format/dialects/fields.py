@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, cast
 from uuid import NAMESPACE_OID, uuid5
 
-from steno.format.dialects.rows import Json, Row
+from steno.format.dialects.rows import Json, Row, content_of
 from steno.format.records import MILLISECONDS
 
 __all__ = ["boundary_of", "client_fields", "client_time", "deleted_fields", "derived_uuid"]
@@ -92,7 +92,7 @@ def _envelope(fields: Json, row: Row, kind: str) -> Json:
 
 
 def _prompt(fields: Json, row: Row) -> Json:
-    content = _content(fields)
+    content = content_of(fields)
     if content is None and isinstance(fields.get("command"), str):
         content = fields["command"]
     if content is None:
@@ -115,7 +115,7 @@ def _prompt(fields: Json, row: Row) -> Json:
 def _answer(fields: Json, row: Row) -> Json:
     record = _envelope(fields, row, "assistant")
     message = _message(fields)
-    content = _content(fields)
+    content = content_of(fields)
     if not isinstance(content, list):
         content = _answer_blocks(fields, row, content)
     group = row.group or row
@@ -155,7 +155,7 @@ def _answer_blocks(fields: Json, row: Row, content: Any) -> list[Json]:
 
 def _result(fields: Json, row: Row) -> Json:
     record = _envelope(fields, row, "user")
-    content = _content(fields)
+    content = content_of(fields)
     failed = fields.get("isError") is True or fields.get("subtype") == "error"
     if isinstance(content, list) and _has_results(cast("list[Any]", content)):
         blocks = [_outcome(block, failed=failed) for block in cast("list[Any]", content)]
@@ -185,7 +185,7 @@ def _outcome(block: Any, *, failed: bool) -> Any:
 
 def _system(fields: Json, row: Row) -> Json:
     record = _envelope(fields, row, "system")
-    said = _content(fields)
+    said = content_of(fields)
     if row.kind in _OPERATIONS:
         record["subtype"] = f"conversation_{row.kind}"
         record["content"] = _OPERATIONS[row.kind]
@@ -226,13 +226,6 @@ def _message(fields: Json) -> Json:
     return cast("Json", message) if isinstance(message, dict) else {}
 
 
-def _content(fields: Json) -> Any:
-    message: Any = fields.get("message")
-    if isinstance(message, dict):
-        return cast("Json", message).get("content")
-    return cast("Any", message) if isinstance(message, str | list) else None
-
-
 # Records that are inserted
 
 
@@ -246,7 +239,7 @@ def deleted_fields(fields: Json, row: Row) -> Json:
     record = {key: fields[key] for key in kept if key in fields}
     record["parentUuid"] = link_to(row.above)
     record["timestamp"] = client_time(fields.get("timestamp"))
-    return {"type": "deleted", **record, "content": _words(_content(fields)), "deleted": fields}
+    return {"type": "deleted", **record, "content": _words(content_of(fields)), "deleted": fields}
 
 
 def _words(content: Any) -> str:

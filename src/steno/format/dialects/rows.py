@@ -6,7 +6,7 @@ import msgspec
 
 from steno.format.dialects.names import Dialect
 
-__all__ = ["Json", "Kind", "Row", "row_of"]
+__all__ = ["Json", "Kind", "Row", "content_of", "row_of"]
 
 Json: TypeAlias = dict[str, Any]
 Kind: TypeAlias = Literal[
@@ -107,8 +107,7 @@ class Row(msgspec.Struct, eq=False, kw_only=True):
 def row_of(fields: Json, dialect: Dialect, offset: int, length: int) -> Row:
     """Return a record as the conversion needs it."""
     kind = _kind(fields)
-    message = fields.get("message")
-    content = _content(message)
+    content = content_of(fields)
     row = Row(
         offset=offset,
         length=length,
@@ -158,11 +157,14 @@ def _known(table: dict[Any, Kind], value: Any, otherwise: Kind) -> Kind:
     return table.get(value, otherwise) if isinstance(value, str) else otherwise
 
 
-def _content(message: Any) -> Any:
-    """Return what a message says: a string, or a list of blocks."""
+def content_of(fields: Json) -> Any:
+    """Return what a record says: text, or a list of blocks; None where it says nothing."""
+    message: Any = fields.get("message")
     if isinstance(message, dict):
         return cast("Json", message).get("content")
-    return message
+    if message is None:
+        message = fields.get("content")
+    return cast("Any", message) if isinstance(message, str | list) else None
 
 
 def _named(content: Any, kind: str, key: str) -> list[str]:
