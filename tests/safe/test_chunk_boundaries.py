@@ -35,3 +35,11 @@ def test_as_many_secrets_are_found_in_a_long_text_as_in_its_parts() -> None:
     whole = Masker()
     assert secret not in whole.data(b"".join(lines))
     assert whole.receipt.total == len(lines)
+
+
+def test_a_mask_across_a_boundary_is_left_as_it_is() -> None:
+    mask = b"<masked:github-token>"
+    behind = b"', { a: 3 }); W7#q\\xZ^ k[5]='"
+    for before in range(len(mask) + 2):
+        text = b"x" * (CHUNK - before - 1) + b" " + mask + behind
+        assert Masker().data(text) == text, before

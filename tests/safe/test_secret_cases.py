@@ -267,7 +267,7 @@ _PIECES = st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=150)
+@settings(max_examples=500)
 @given(_PIECES)
 def test_masking_twice_changes_nothing_more_and_the_rest_stays_as_it_is(text: str) -> None:
     data = text.encode("utf-8", "surrogatepass")
@@ -284,6 +284,82 @@ def test_masking_twice_changes_nothing_more_and_the_rest_stays_as_it_is(text: st
         kept += data[end : edit.begin] + edit.new
         end = edit.end
     assert kept + data[end:] == once
+
+
+_GARBAGE = "', { a: 3 }); W7#q\\xZ^ k[5]='"
+_LONG_TOKEN = "ghp_" + "aB3dE6gH9j" * 14
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # The name of a family in a mask is no name of a secret.
+        f"ghp_4f9b2c8d1e7a6f5b3c0d9e8f7a6b5c4d3e2f{_GARBAGE}",
+        "curl --user ':97?' ttps:org/^Xd{6 os.env78'",
+        # A value is not scrambled because of the signs of a mask.
+        'token "sm7;F curl -u5T0:1Zy"',
+        "PASSWORD '\\\\sqlcmd -P ect 1'",
+        # A command goes on behind a mask, and what is quoted in it stays a word of it.
+        'redis-cli -a ng"" "curl --user :o6*"',
+        "az login -p7oFt 'http -a:ir7'",
+        # A sign in a mask does not part user and password.
+        'curl -u"-----BEGIN PRIVATE KEY----gLJhlaKN5mdthKDkJMOr3B7BfYNcvMBtG3uuTPTZ"',
+        # The password has its place, however many words follow.
+        "htpasswd -bc site.htpasswd ada f4lcon then more words",
+        # A mask is shorter than the secret: words before it come no nearer.
+        f"login {_LONG_TOKEN}\nLogged in as ada. It asks me for a new passwd -bc",
+        f'user, "{_LONG_TOKEN}{_LONG_TOKEN[4:]}", {{ retries: 3 }});password=y7k',
+        # What is too long to be one value may begin with one.
+        "password=z#ab#+|)!(3:()pi.example.or=5&x=dop_v1_d8e55a7dc4d81151b9d39a7e0bc328ca",
+    ],
+)
+def test_a_masked_text_is_masked_already(text: str) -> None:
+    once = Masker().text(text)
+    assert "<masked:" in once
+    assert Masker().text(once) == once
+
+
+@pytest.mark.parametrize("mask", ["<masked>", "<masked:x>", "<masked:password>"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "curl -u ada:SECRET~ https://x.org",
+        "curl -u ~ada:SECRET https://x.org",
+        "~curl -u ada:SECRET https://x.org",
+        "curl -b 'a=~; sid=SECRET' https://x.org",
+        "mysql -pSECRET~ app",
+        "sshpass -p SECRET ~ ssh x",
+        "htpasswd -b ~ ada SECRET",
+        "echo SECRET~ | sudo -S ls",
+        "password='SECRET~'",
+        "DB_PASSWORD=SECRET~",
+        "~DB_PASSWORD=SECRET",
+        "machine x login ~ password SECRET",
+        "Server=x;Uid=~;Pwd=SECRET",
+        "~ghp_4f9b2c8d1e7a6f5b3c0d9e8f7a6bSECRET",
+    ],
+)
+def test_a_mask_next_to_a_secret_does_not_hide_it_from_masking(text: str, mask: str) -> None:
+    masked = Masker().text(text.replace("SECRET", "f4lcon22").replace("~", mask))
+    assert "f4lcon22" not in masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "htpasswd -bc site ada SECRET",
+        "htpasswd -c -b site ada SECRET and more words",
+        "htpasswd -nb ada SECRET then restart it",
+        "htpasswd -n -b ada SECRET then restart it",
+        "htpasswd -nbBC 10 ada SECRET then restart it",
+        "htpasswd -bB -C 12 site ada SECRET then restart it",
+    ],
+)
+def test_the_password_of_htpasswd_is_found_by_its_place(text: str) -> None:
+    masked = Masker().text(text.replace("SECRET", "f4lcon22"))
+    assert "f4lcon22" not in masked
+    assert " ada " in masked
+    assert masked.split()[-1] == text.replace("SECRET", "<masked:command-password>").split()[-1]
 
 
 @settings(max_examples=60)
@@ -345,6 +421,14 @@ _STEMS = [
         b'\\\\"token',
         b'"secret" {',
         b"secret{a default ",
+    ),
+    *(
+        b"<masked:password>",
+        b"<masked",
+        b"login <masked:x> password ",
+        b"user;<masked:x>;pwd=ab",
+        b"curl <masked:x> -u a ",
+        b"htpasswd -b a b c ",
     ),
 ]
 

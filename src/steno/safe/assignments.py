@@ -6,6 +6,7 @@ on how the two are joined. All of it looks at a bounded number of bytes.
 """
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -13,6 +14,7 @@ import msgspec
 
 from steno.safe.family import Family, Match
 from steno.safe.lazy_pattern import LazyPattern
+from steno.safe.mask_text import behind_masks, has_mask, mask_end, without_masks
 from steno.safe.secret_values import is_password, is_placeholder, is_random, is_scrambled
 
 __all__ = ["NAMED"]
@@ -63,7 +65,12 @@ _SET: Final = LazyPattern(
 )
 _LINE_BEFORE: Final = 10
 """Bytes of the longest of what begins such a line."""
-_NETRC: Final = LazyPattern(rb"\b(?:machine|login|default)(?:[ \t\r\n]|\\{1,7}[nrt])")
+_LOGIN: Final = LazyPattern(rb"\b(?:machine|login|default)(?:[ \t\r\n]|\\{1,7}[nrt])")
+_NETRC: Final = LazyPattern(
+    rb"\b(?:machine|login|default)(?:(?:[ \t\r\n]|\\{1,7}[nrt])++(?:[^\s\\]|\\{1,7}+(?![nrt]))*+){1,7}+\Z"
+)
+"""An entry of a .netrc up to the name of its password, counted in words: a mask is one, as a secret is."""
+_NETRC_BEFORE: Final = 600
 _SQL: Final = LazyPattern(rb"(?:\b(?i:with|role|user|identified|encrypted|set)\b[^;]{0,80})\Z")
 
 
@@ -196,10 +203,15 @@ class _Value(msgspec.Struct, frozen=True):
     end: int
     text: bytes
     quoted: bool
+    masked: bool = False
+    """Whether masks were taken out of the text: words with a secret among them are not scrambled."""
 
 
-def _value_at(data: bytes, place: int, letters: LazyPattern) -> _Value | None:
-    """Return the value at a place; `letters` is what it may be made of where it has no quotes."""
+def _values_at(data: bytes, place: int, letters: LazyPattern) -> Iterator[_Value]:
+    """Yield what may be the value at a place, the longest first.
+
+    `letters` is what it may be made of where it has no quotes.
+    """
     opened = _OPEN.match(data, place)
     if opened is not None:
         quote = opened[1]
@@ -208,16 +220,35 @@ def _value_at(data: bytes, place: int, letters: LazyPattern) -> _Value | None:
         if end == -1:
             # Cut off: as far as the line goes.
             bare = letters.match(data, begin)
-            return _Value(begin, bare.end(), bare[0], quoted=True) if bare else None
+            if bare:
+                yield _Value(begin, bare.end(), bare[0], quoted=True)
+            return
         text = data[begin:end]
-        if b"\n" in text:
-            return None
-        return _Value(begin, end, text, quoted=True) if text else None
+        if text and b"\n" not in text:
+            yield _Value(begin, end, text, quoted=True)
+        return
     line = _LINE.match(data, place) if letters is _BARE else None
-    if line is not None and data[line.end() : line.end() + 1] != b" " and is_scrambled(line[0]):
-        return _Value(place, line.end(), line[0], quoted=False)
+    if (
+        line is not None
+        and data[line.end() : line.end() + 1] != b" "
+        and is_scrambled(line[0])
+        and not has_mask(line[0])
+    ):
+        yield _Value(place, line.end(), line[0], quoted=False)
     bare = letters.match(data, place)
-    return _Value(place, bare.end(), bare[0], quoted=False) if bare else None
+    if bare:
+        yield _Value(place, bare.end(), bare[0], quoted=False)
+
+
+def _unmasked(value: _Value) -> _Value:
+    """Return a value as it is judged: without the masks in it, which are full of signs.
+
+    Nothing is left of one that begins with a mask.
+    """
+    if not has_mask(value.text):
+        return value
+    text = b"" if mask_end(value.text, 0) else without_masks(value.text)
+    return msgspec.structs.replace(value, text=text, masked=True)
 
 
 def _named_at(data: bytes, place: int) -> Match | None:
@@ -250,10 +281,10 @@ def _value_of(data: bytes, begin: int, end: int, name: _Name) -> Match | None:
     joint = _JOINT.match(data, end)
     if joint is None:
         return None
-    value = _value_at(data, joint.end(), _TAGGED if joint["tag"] else _BARE)
-    if value is None:
-        return None
-    if not _is_secret(data, begin, joint, name, value):
+    for value in _values_at(data, joint.end(), _TAGGED if joint["tag"] else _BARE):
+        if _is_secret(data, begin, joint, name, _unmasked(value)):
+            break
+    else:
         return None
     last = value.end
     if rest := _REST.match(data, last):
@@ -283,7 +314,7 @@ def _family_of(text: bytes, joint: re.Match[bytes], name: _Name, value: _Value) 
 
 def _is_secret(data: bytes, begin: int, joint: re.Match[bytes], name: _Name, value: _Value) -> bool:
     text = value.text
-    if value.quoted and is_scrambled(text):
+    if value.quoted and is_scrambled(text) and not (value.masked and _BLANK.search(text)):
         return True
     if is_placeholder(text):
         return False
@@ -383,7 +414,8 @@ def _is_secret_word(
             strong or (before.endswith(b"-") and _is_option_value(data, name, value))
         )
     certain = name.kind == "password" and (
-        _NETRC.search(before) is not None
+        _LOGIN.search(behind_masks(before)) is not None
+        or _NETRC.search(data[max(0, begin - _NETRC_BEFORE) : begin]) is not None
         or (value.quoted and _SQL.search(before) is not None)
         or data.startswith((b"requirepass ", b"masterauth "), begin)
     )

@@ -14,6 +14,7 @@ import msgspec
 from steno.safe.credentials import cookie_spans
 from steno.safe.family import Family, Match, Span, begins_word
 from steno.safe.lazy_pattern import LazyPattern
+from steno.safe.mask_text import MASK, covered_masks, mask_end, without_masks
 from steno.safe.secret_values import is_placeholder
 
 __all__ = ["COMMAND_LINES"]
@@ -22,15 +23,19 @@ _MOST_BYTES: Final = 4_000
 _USER: Final = 32
 _JOINED: Final = 4
 """Letters of a password that is written right behind its option; fewer are other options."""
+_USER_AND_PASSWORD: Final = 2
+"""Words behind `htpasswd -b` where the file is missing."""
 _MOST_WORDS: Final = 80
 _LONGEST: Final = 24
 _WINDOW: Final = 1_000
 _SPACE: Final = LazyPattern(rb"(?:[ \t]|\\{1,15}\r?\n|\\{3,15}n){1,40}+")
 """What parts two words: also a line that goes on behind a backslash."""
-_WORD: Final = LazyPattern(
-    rb"(?:\\{0,7}\"[^\"\\\n]{0,600}+\\{0,7}\"|\\{0,7}'[^'\\\n]{0,600}+\\{0,7}'|[^\s\"'\\|;&<>()`]{1,600}+|\\{1,2}[^\snrt\"'])"
-    rb"(?:\\{0,7}\"[^\"\\\n]{0,600}+\\{0,7}\"|\\{0,7}'[^'\\\n]{0,600}+\\{0,7}'|[^\s\"'\\|;&<>()`]{1,600}+|\\{1,2}[^\snrt\"']){0,8}+"
+_PIECE: Final = (
+    rb"(?:\\{0,7}\"[^\"\\\n]{0,600}+\\{0,7}\"|\\{0,7}'[^'\\\n]{0,600}+\\{0,7}'|[^\s\"'\\|;&<>()`]{1,600}+"
+    rb"|\\{1,2}[^\snrt\"']|" + MASK + rb")"
 )
+_WORD: Final = LazyPattern(_PIECE + rb"{1,9}+")
+"""A word of a command. A mask is a part of one, else a command would end where it was masked."""
 
 
 class _Program(msgspec.Struct, frozen=True):
@@ -46,8 +51,6 @@ class _Program(msgspec.Struct, frozen=True):
     cookie: tuple[bytes, ...] = ()
     needs: tuple[bytes, ...] = ()
     """Words of which one has to stand before."""
-    last: bool = False
-    """Whether the last word is a password, as behind `htpasswd -b`."""
     word: int = 0
     """The number of the word behind the needed one that is a password."""
 
@@ -113,7 +116,6 @@ _PROGRAMS: Final[dict[bytes, _Program]] = {
     b"ldappasswd": _Program(next=(b"-w", b"-s", b"-a")),
     b"ldapwhoami": _LDAP,
     b"htpasswd": _Program(
-        last=True,
         needs=(
             b"-b",
             b"-cb",
@@ -203,6 +205,7 @@ class _Part(msgspec.Struct, frozen=True):
     """A word of a command, without its quotes."""
 
     text: bytes
+    """What it says; masks in it are covered."""
     begin: int
     end: int
 
@@ -211,7 +214,7 @@ _QUOTED: Final = LazyPattern(rb"(\\{0,7}[\"'])(.*?)\1\Z", re.DOTALL)
 
 
 def _part(data: bytes, begin: int, end: int) -> _Part:
-    text = data[begin:end]
+    text = covered_masks(data[begin:end])
     found = _QUOTED.match(text)
     if found is None:
         return _Part(text, begin, end)
@@ -348,17 +351,35 @@ class _Walk:
 
     def _cookies(self, part: _Part, skip: int) -> None:
         inner = _part(self._data, part.begin + skip, part.end)
-        self.spans += cookie_spans(inner.text, inner.begin, certain=True)
+        for begin, end in cookie_spans(inner.text, inner.begin, certain=True):
+            self._add(begin, end)
 
     def _finish(self, place: int) -> None:
         """End a command: what only its last words say."""
         plain = [word for word in self._words[1:] if not word.text.startswith(b"-")]
-        if self._program.last and self._ready and len(plain) > 1:
-            self._add(plain[-1].begin, plain[-1].end)
+        if self._name == b"htpasswd" and self._ready:
+            self._htpasswd()
         elif self._name == b"net":
             self._net(plain)
         elif self._name in (b"echo", b"printf") and plain:
             self._echo(plain[-1], place)
+
+    def _htpasswd(self) -> None:
+        """Find the password by its place: behind file and user, or behind the user with `-n`."""
+        options: list[bytes] = []
+        plain: list[_Part] = []
+        for previous, word in pairwise(self._words):
+            if word.text.startswith(b"-"):
+                if not plain:
+                    options.append(word.text)
+            elif plain or not (previous.text in options and previous.text.endswith((b"C", b"r"))):
+                # Behind `-C` and `-r` stands a number.
+                plain.append(word)
+        without_file = any(b"n" in option for option in options)
+        # With `-n`, who names a file all the same writes the password behind it and the user.
+        first = 1 if without_file or len(plain) == _USER_AND_PASSWORD else 2
+        for word in plain[first:3]:
+            self._add(word.begin, word.end)
 
     def _net(self, plain: list[_Part]) -> None:
         texts = [word.text.lower() for word in plain]
@@ -381,9 +402,11 @@ class _Walk:
         self._add(begin, last.end)
 
     def _add(self, begin: int, end: int) -> None:
+        """Take a part of a word for a password, unless it stands for one or begins with a mask."""
         text = self._data[begin:end]
-        if not is_placeholder(text) and not text.startswith(b"@"):
-            self.spans.append((begin, end))
+        if mask_end(text, 0) or is_placeholder(without_masks(text)) or text.startswith(b"@"):
+            return
+        self.spans.append((begin, end))
 
 
 def _literal(previous: bytes, text: bytes) -> int:

@@ -10,6 +10,7 @@ from typing import Final
 
 from steno.safe.family import Family, Match, Span, begins_word, by_pattern, extended
 from steno.safe.lazy_pattern import LazyPattern
+from steno.safe.mask_text import behind_masks, without_masks
 from steno.safe.secret_values import is_password, is_placeholder, is_random, is_varied
 
 __all__ = ["CREDENTIALS", "cookie_spans"]
@@ -303,6 +304,11 @@ _ORACLE: Final = rb"thin:[A-Za-z0-9_$#]{1,30}/(?P<secret>[^\s@/\"'\\]{3,64})@"
 _ADO: Final = LazyPattern(
     rb"(?i:;[ ]{0,2}(?:pwd|password)[ ]{0,2}=[ ]{0,2})(?P<secret>\{[^}\"\s]{2,128}\}|[^;\"'\s\\<>]{2,128})"
 )
+_FIELDS: Final = LazyPattern(rb"[^\"'\r\n\\]*+")
+"""The fields of a connection string, which may be longer than what is looked at otherwise."""
+_FIELDS_BEFORE: Final = 600
+_WORDS_BEFORE: Final = 300
+_FIELD_WORDS: Final = (b"server", b"data source", b"host", b"driver", b"jdbc:", b"uid=", b"user")
 _JWK: Final = LazyPattern(
     rb"\\{0,7}\"(?:d|k|p|q|dp|dq|qi)\\{0,7}\"[ ]{0,2}:[ ]{0,2}\\{0,7}\"(?P<secret>[A-Za-z0-9_-]{22,1400}+)"
 )
@@ -314,11 +320,10 @@ def _ado_at(data: bytes, place: int) -> Match | None:
     found = _ADO.match(data, place)
     if found is None or is_placeholder(found["secret"].strip(b"{}")):
         return None
-    before = data[max(0, place - 300) : place].lower()
-    if not any(
-        word in before
-        for word in (b"server", b"data source", b"host", b"driver", b"jdbc:", b"uid=", b"user")
-    ):
+    fields = _FIELDS.match(data[max(0, place - _FIELDS_BEFORE) : place][::-1])
+    near = behind_masks(data[max(0, place - _WORDS_BEFORE) : place]).lower()
+    joined = without_masks(fields[0][::-1]).lower() if fields else b""
+    if not any(word in near or word in joined for word in _FIELD_WORDS):
         return None
     return Match((found.span("secret"),), found.end())
 

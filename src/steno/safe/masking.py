@@ -22,6 +22,7 @@ import msgspec
 
 from steno.safe.disguises import EMPTY_QUOTES, Cover, covers_of
 from steno.safe.families import FAMILIES, Family
+from steno.safe.mask_text import MASK_START, mask_end, mask_of
 from steno.safe.personal import HOME_NEEDLES, MAIL_NEEDLE, home_at, mail_at
 
 __all__ = ["IDS", "PERSONAL", "Edit", "Masker", "Place", "Receipt", "applied", "edits_of"]
@@ -177,6 +178,8 @@ def _rank(edit: Edit) -> int:
 
 
 _RANKS: Final = {family: number for number, family in enumerate(IDS)}
+_MASKS: Final = frozenset(map(mask_of, IDS))
+_LONGEST_MASK: Final = max(map(len, _MASKS))
 
 
 # Looking
@@ -249,7 +252,8 @@ def _look(data: bytes, low: int, found: list[Edit], examined: dict[str, int]) ->
     needles = _needles()
     all_of_them, homes = needles.all, needles.homes
     hidden: defaultdict[int, list[int]] = defaultdict(list)
-    for number, begin, _ in needles.find(data[low : low + _CHUNK + needles.longest - 1]):
+    hits = needles.find(data[low : low + _CHUNK + needles.longest - 1])
+    for number, begin, _ in _outside_masks(data, low, hits):
         if begin >= _CHUNK:
             continue
         at = low + begin
@@ -275,6 +279,30 @@ def _look(data: bytes, low: int, found: list[Edit], examined: dict[str, int]) ->
             _masked(start, end, family, cover.id)
             for start, end, family in cover.scan(data, hits, _family_in)
         ]
+
+
+def _outside_masks(
+    data: bytes, low: int, hits: list[tuple[int, int, int]]
+) -> list[tuple[int, int, int]]:
+    """Return the needles that are not a part of a mask: `token` in it is no name of a secret."""
+    begins: list[int] = []
+    ends: list[int] = []
+    at = data.find(MASK_START, max(0, low - _LONGEST_MASK), low + _CHUNK)
+    while at >= 0:
+        end = mask_end(data, at)
+        if data[at:end] in _MASKS:
+            begins.append(at)
+            ends.append(end)
+        at = data.find(MASK_START, at + 1, low + _CHUNK)
+    if not begins:
+        return hits
+    made: list[tuple[int, int, int]] = []
+    for hit in hits:
+        place = low + hit[1]
+        number = bisect_right(begins, place) - 1
+        if number < 0 or place >= ends[number]:
+            made.append(hit)
+    return made
 
 
 def _examine(
@@ -307,7 +335,7 @@ def _by_cover(places: dict[int, list[int]]) -> list[tuple[Cover, list[tuple[int,
 
 
 def _masked(begin: int, end: int, family: str, cover: str = "") -> Edit:
-    return Edit(begin, end, family, cover, b"<masked:%s>" % family.encode())
+    return Edit(begin, end, family, cover, mask_of(family))
 
 
 def _family_in(text: bytes) -> str:

@@ -13,6 +13,7 @@ __all__ = ["mend_chain"]
 _BEGIN: Final = "let it begin the conversation: nothing comes before it"
 _NO_PARENT: Final = "fields.no-parent"
 _RING: Final = "chain.cycle"
+_FALSE_BEGINNING: Final = "chain.unreachable"
 _Broken: TypeAlias = tuple[str, Node, str]
 """The finding, the record, and why it needs another parent."""
 
@@ -41,7 +42,9 @@ def _bridge(drafts: Drafts, broken: list[_Broken]) -> None:
     for finding, node, why in broken:
         parent = bridge.above(node)
         uuid = parent.uuid if parent is not None else None
-        if uuid != node.parent or finding == _NO_PARENT:
+        if finding == _FALSE_BEGINNING and uuid is None:
+            _begin_below(drafts, node)
+        elif uuid != node.parent or finding == _NO_PARENT:
             said = why if finding == _RING else f"{_hung(node, parent)}: {why}"
             said = said if parent is not None else _BEGIN
             drafts.change(node, finding, said, {"parentUuid": uuid})
@@ -52,6 +55,13 @@ def _bridge(drafts: Drafts, broken: list[_Broken]) -> None:
         what = f"{what}: it hung on a record that comes after it"
         uuid = parent.uuid if parent is not None else None
         drafts.change(node, "chain.forward", what, {"parentUuid": uuid})
+
+
+def _begin_below(drafts: Drafts, top: Node) -> None:
+    """Let the conversation begin below a record that none begins with and that nothing precedes."""
+    for node in drafts.graph.members:
+        if node.converses and node.parent == top.uuid:
+            drafts.change(node, _FALSE_BEGINNING, _BEGIN, {"parentUuid": None})
 
 
 def _hung(node: Node, parent: Node | None) -> str:
@@ -79,7 +89,7 @@ def _broken(drafts: Drafts, graph: Graph) -> list[_Broken]:
         found[node.index] = ("chain.lost-parent", node, why)
     for node in _false_beginnings(graph):
         why = "no conversation begins with a record of its type"
-        found[node.index] = ("chain.unreachable", node, why)
+        found[node.index] = (_FALSE_BEGINNING, node, why)
     for node in _nameless_parents(drafts, graph):
         why = "it names no parent"
         found[node.index] = (_NO_PARENT, node, why)

@@ -248,7 +248,11 @@ class Drafts:
             return
         fields = self.fields(node)
         moved = {name: self._resolved(fields[name]) for name in names if name in fields}
-        if node.parent in self.unlinked and fields.get("parentUuid") == node.parent:
+        if (
+            "parentUuid" in moved
+            and node.parent in self.unlinked
+            and fields["parentUuid"] == node.parent
+        ):
             beside = self.graph.beside(node, moved["parentUuid"], self.unlinked)
             moved["parentUuid"] = beside.uuid if beside is not None else moved["parentUuid"]
         changed = {name: new for name, new in moved.items() if new != fields[name]}

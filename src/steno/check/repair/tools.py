@@ -174,8 +174,8 @@ class _Answers:
         self.hanging = {
             (node.parent, call): node
             for node in drafts.transcript.nodes
+            if node.is_result and not node.sidechain
             for call in node.results
-            if not node.sidechain
         }
         self.uses = Counter(call for node in drafts.transcript.nodes for call in node.uses)
         self.below: defaultdict[str | None, list[Node]] = defaultdict(list)

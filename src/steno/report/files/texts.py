@@ -115,7 +115,10 @@ def fits(hunks: Sequence[Hunk], before: str, after: str) -> bool:
         return True
     made = patched(before, hunks)
     if made is not None:
-        return made == after
+        # A patch that marks no line as the last one without a newline does not say how it ends.
+        marked = any(hunk.ends_bare("+") or hunk.ends_bare("-") for hunk in hunks)
+        same = made.removesuffix("\n") == after.removesuffix("\n")
+        return made == after or (same and not marked)
     made = patched(_expanded(before), [_spaced(hunk) for hunk in hunks])
     return made is not None and made == _expanded(after)
 
