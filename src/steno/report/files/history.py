@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -63,18 +63,22 @@ def shown(version: Version) -> str | None:
     return None if version.text is None else normal(version.text)
 
 
+_Code: TypeAlias = tuple[str, int, int, int, int]
+"""What became of some lines, as `difflib` says it."""
+
+
 def diff(before: str, after: str, context: int = 3) -> list[Stretch]:
     """Return what changed from one text to another."""
     old, new = _lines(before), _lines(after)
     if old == new:
         return []
-    # What is alike at the ends is left out, but for what is shown around a change.
+    # What is alike at the ends is no part of the search, so that lines are counted as elsewhere.
     head, tail = shared_ends(old, new)
-    start = max(0, head - context)
-    rest = max(0, tail - context)
-    old, new = old[start : len(old) - rest], new[start : len(new) - rest]
+    start, before_tail = max(0, head - context), max(0, tail - context)
+    codes = _codes(old[head : len(old) - tail], new[head : len(new) - tail], head - start)
+    old, new = old[start : len(old) - before_tail], new[start : len(new) - before_tail]
     made: list[Stretch] = []
-    for group in _groups(old, new, context):
+    for group in _groups(codes, len(old), len(new), context):
         lines: list[str] = []
         for tag, a, b, c, d in group:
             if tag == "equal":
@@ -86,13 +90,31 @@ def diff(before: str, after: str, context: int = 3) -> list[Stretch]:
     return made
 
 
-def _groups(
-    old: Sequence[str], new: Sequence[str], context: int
-) -> Iterable[list[tuple[str, int, int, int, int]]]:
+def _codes(old: Sequence[str], new: Sequence[str], shift: int) -> list[_Code]:
+    """Return what became of the lines between the ends that are alike."""
     if len(old) * len(new) > _MOST:
         # To find what stayed the same between such texts takes longer than anybody waits.
-        return [[("replace", 0, len(old), 0, len(new))]]
-    return SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(context)
+        return [("replace", shift, shift + len(old), shift, shift + len(new))]
+    return [
+        (tag, a + shift, b + shift, c + shift, d + shift)
+        for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    ]
+
+
+def _groups(codes: list[_Code], olds: int, news: int, context: int) -> Iterable[list[_Code]]:
+    """Yield changes that stand near each other, with the lines around them."""
+    first, last = codes[0], codes[-1]
+    group: list[_Code] = [("equal", 0, first[1], 0, first[3])] if first[1] else []
+    for code in codes:
+        tag, a, b, c, d = code
+        if tag == "equal" and b - a > 2 * context:
+            yield [*group, (tag, a, a + context, c, c + context)]
+            group = [(tag, b - context, b, d - context, d)]
+        else:
+            group.append(code)
+    if last[2] < olds:
+        group.append(("equal", last[2], olds, last[4], news))
+    yield group
 
 
 def surviving(before: str, after: str, last: str) -> tuple[int, int]:
