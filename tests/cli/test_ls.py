@@ -251,6 +251,7 @@ def test_json_has_everything_about_a_session(steno: Steno, demo: DemoReport) -> 
         "branch": "locales",
         "model": "claude-opus-5-5",
         "version": "2.1.325",
+        "dialect": "claude",
         "entrypoint": "cli",
         "turns": 2,
         "agents": 3,
