@@ -7,7 +7,6 @@ on how the two are joined. All of it looks at a bounded number of bytes.
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -15,6 +14,7 @@ import msgspec
 from steno.safe.family import Family, Match
 from steno.safe.lazy_pattern import LazyPattern
 from steno.safe.mask_text import behind_masks, has_mask, mask_end, without_masks
+from steno.safe.secret_names import Name, read_name
 from steno.safe.secret_values import is_password, is_placeholder, is_random, is_scrambled
 
 __all__ = ["NAMED"]
@@ -25,7 +25,6 @@ _VALUE_MOST: Final = 4_096
 _AWS_SECRET: Final = 40
 """Letters of an AWS secret key."""
 _NAME_LETTERS: Final = LazyPattern(rb"[A-Za-z0-9_.-]*+")
-_PARTS: Final = LazyPattern(rb"[A-Z]{2,32}+(?![a-z])|[A-Z]?[a-z]{1,64}+|[A-Z]|[0-9]{1,32}+")
 _QUOTE: Final = rb"\\{0,7}[\"'`]"
 _GAP: Final = rb"[ \t]{0,32}+"
 _COLOUR: Final = rb"(?:(?:\\{1,7}(?:u001[bB]|x1[bB]|033|e)|\x1b)\[[0-9;]{0,16}m)?"
@@ -72,124 +71,6 @@ _NETRC: Final = LazyPattern(
 """An entry of a .netrc up to the name of its password, counted in words: a mask is one, as a secret is."""
 _NETRC_BEFORE: Final = 600
 _SQL: Final = LazyPattern(rb"(?:\b(?i:with|role|user|identified|encrypted|set)\b[^;]{0,80})\Z")
-
-
-def words_of(text: str) -> frozenset[str]:
-    """Return the words of a text."""
-    return frozenset(text.split())
-
-
-class _Name(msgspec.Struct, frozen=True):
-    """What a name says about its value."""
-
-    kind: str
-    """`password`, `secret` or `key`; nothing for a name that says nothing."""
-    loud: bool
-    """Whether it is written like a variable of the environment."""
-    phrase: bool = False
-    """Whether its value may be several words."""
-    session: bool = False
-    """Whether it is the id of a session, which is often no secret."""
-
-
-_PASSWORD: Final = words_of(
-    "password passwd pwd pass passphrase passcode passw psw pw storepass keypass requirepass masterauth "
-    "psk wpapsk userpass dbpass passwort contrasena senha"
-)
-_SECRET: Final = words_of(
-    "secret secrets token apikey apitoken authtoken accesstoken jwt bearer credential credentials creds "
-    "cred auth salt cookie otp totp mnemonic "
-    "secretkey accesskey privatekey masterkey signingkey encryptionkey authkey appkey accountkey "
-    "sharedkey authorization pepper pat"
-)
-_SESSION: Final = words_of("sessionid sessid phpsessid jsessionid connectsid session sid")
-_KEY: Final = frozenset(("key", "keys"))
-_NO_KEY: Final = words_of(
-    "socket cache primary foreign public partition sort object s3 idempotency dedup group row map dict hash index "
-    "unique lookup translation i18n websocket host fingerprint known query state record item file blob "
-    "column registry node pub react sort order tree parent child storage hot press label locale field "
-    "registry surrogate natural commit build restore deps lock turn chunk trace image content color "
-    "source target entity resource module package event message keyboard feature flag metric tag "
-    "answer cursor next start last first first data json yaml toml dir path project session user"
-)
-"""What a key may be of that opens nothing."""
-_HARMLESS: Final = words_of(
-    "id ids name names type types url uri urls path paths file files dir folder arn endpoint field fields "
-    "label labels count counts counter limit limits length len expiry expires expire expiration ttl at in "
-    "policy class ref refs version versions address email user username host hostname port region format "
-    "regex pattern placeholder hint help description desc title message msg error errors index size max min "
-    "public fingerprint checksum digest algorithm alg scheme usage used budget rate time date kind status "
-    "state enabled required valid verified provider manager store service client source reader writer "
-    "parser handler callback function fn method model schema config options settings builder factory "
-    "generator validator cache bucket scope scopes audience issuer prefix suffix separator position pos "
-    "offset start end begin stop eos bos pad unk usage cost price prices window stats total totals number "
-    "num env var variable input inputs output outputs stream encoding encoder decoder string strings str "
-    "strategy mode level view page form button icon link text2 tokens rotation rotate lifetime age "
-    "created updated modified changed sha commit template example sample test doc docs plugin rules rule "
-    "scan scanner detection detector"
-)
-"""Last words of names whose values are about a secret, and are none."""
-_FORMS: Final = words_of(
-    "data value values base64 b64 pem plain plaintext raw content clear prod dev"
-)
-"""Last words of names that say how the value before them is written."""
-_NOT_PASS: Final = words_of("minipass compass bypass trespass surpass encompass overpass underpass")
-_PUBLIC: Final = frozenset(("public", "pub", "publishable"))
-
-
-@lru_cache(maxsize=4_096)
-def _read_name(name: bytes) -> _Name:
-    """Return what a name says about its value."""
-    parts = [part.decode("latin-1").lower() for part in _PARTS.findall(name)]
-    while parts and (parts[-1].isdigit() or (len(parts[-1]) == 1 and parts[-1] != "x")):
-        parts.pop()
-    if len(parts) > 1 and parts[-1] in _FORMS:
-        parts.pop()
-    if parts[-2:] == ["secret", "id"]:
-        # The half of a login with Vault that is a secret.
-        parts.pop()
-    if not parts or parts[-1] in _HARMLESS or any(part in _PUBLIC for part in parts[:-1]):
-        return _NOTHING
-    kind = _kind_of(parts)
-    last = parts[-1]
-    phrase = last.endswith("phrase")
-    return (
-        _Name(kind, name.isupper(), phrase=phrase, session=last in _SESSION) if kind else _NOTHING
-    )
-
-
-def _kind_of(parts: list[str]) -> str:
-    """Return what the last words of a name say about its value."""
-    last = parts[-1]
-    before = parts[-2] if len(parts) > 1 else ""
-    if _is_password_word(last):
-        return "password"
-    if last in _SECRET or last.endswith(("secret", "token", "apikey", "secretkey", "cookie")):
-        return "secret"
-    if last in _SESSION:
-        return "key"
-    if last in _KEY:
-        if before in _KEYS_OF:
-            return "secret"
-        return "key" if before and before not in _NO_KEY else ""
-    for part in reversed(parts):
-        if part in _PASSWORD or part.endswith(("password", "passwd")):
-            return "secret"
-        if part in _SECRET or part.endswith(("secret", "token", "apikey")):
-            return "key"
-    return ""
-
-
-def _is_password_word(word: str) -> bool:
-    if word in _PASSWORD or word.endswith(("password", "passwd", "passphrase")):
-        return True
-    return word.endswith(("pass", "pwd")) and word not in _NOT_PASS
-
-
-_KEYS_OF: Final = words_of("api secret access private auth master app account signing")
-
-
-_NOTHING: Final = _Name("", loud=False)
 
 
 _FOLLOWING: Final = frozenset(bytes((byte,)) for byte in b"=:\"'`\\ \t\r\n>],(|?+!/\x1b")
@@ -263,7 +144,7 @@ def _named_at(data: bytes, place: int) -> Match | None:
         begin += 1
     if data[place : place + len(b"api key")].lower() == b"api key":
         # `API key`, in a sentence.
-        return _value_of(data, place, place + len(b"api key"), _Name("secret", loud=False))
+        return _value_of(data, place, place + len(b"api key"), Name("secret", loud=False))
     behind = _NAME_LETTERS.match(data, place, place + _NAME_BEHIND)
     end = behind.end() if behind else place
     if end - place >= _NAME_BEHIND:
@@ -272,11 +153,11 @@ def _named_at(data: bytes, place: int) -> Match | None:
         begin += 1
     if data[end - 1 : end] in (b".", b"-") or data[end : end + 1] not in _FOLLOWING:
         return None
-    name = _read_name(data[begin:end])
+    name = read_name(data[begin:end])
     return _value_of(data, begin, end, name) if name.kind else None
 
 
-def _value_of(data: bytes, begin: int, end: int, name: _Name) -> Match | None:
+def _value_of(data: bytes, begin: int, end: int, name: Name) -> Match | None:
     """Examine what stands behind a name."""
     joint = _JOINT.match(data, end)
     if joint is None:
@@ -302,7 +183,7 @@ def _value_of(data: bytes, begin: int, end: int, name: _Name) -> Match | None:
     return Match(((value.begin, last),), last, _family_of(data[begin:end], joint, name, value))
 
 
-def _family_of(text: bytes, joint: re.Match[bytes], name: _Name, value: _Value) -> str:
+def _family_of(text: bytes, joint: re.Match[bytes], name: Name, value: _Value) -> str:
     """Return the family that a receipt names."""
     if name.kind == "password":
         return "env-password" if name.loud and joint["sign"] == b"=" else "password"
@@ -312,7 +193,7 @@ def _family_of(text: bytes, joint: re.Match[bytes], name: _Name, value: _Value) 
     return "named-secret"
 
 
-def _is_secret(data: bytes, begin: int, joint: re.Match[bytes], name: _Name, value: _Value) -> bool:
+def _is_secret(data: bytes, begin: int, joint: re.Match[bytes], name: Name, value: _Value) -> bool:
     text = value.text
     if value.quoted and is_scrambled(text) and not (value.masked and _BLANK.search(text)):
         return True
@@ -339,7 +220,7 @@ def _is_secret(data: bytes, begin: int, joint: re.Match[bytes], name: _Name, val
     return strong or _is_weak(text, name, value) or _is_tight(data, begin, joint, name, value)
 
 
-def _is_strong(text: bytes, value: _Value, name: _Name) -> bool:
+def _is_strong(text: bytes, value: _Value, name: Name) -> bool:
     """Say whether a value was generated."""
     if _BLANK.search(text):
         return False
@@ -355,7 +236,7 @@ def _is_strong(text: bytes, value: _Value, name: _Name) -> bool:
     return is_random(text) or (value.quoted and is_scrambled(text))
 
 
-def _is_weak(text: bytes, name: _Name, value: _Value) -> bool:
+def _is_weak(text: bytes, name: Name, value: _Value) -> bool:
     """Say whether a value is a password that somebody made up."""
     if name.kind == "password":
         return is_password(text, quoted=value.quoted) and not _is_code(text, value)
@@ -385,7 +266,7 @@ def _is_code(text: bytes, value: _Value) -> bool:
     return not value.quoted and _VARIABLE.match(text) is not None
 
 
-def _is_tight(data: bytes, begin: int, joint: re.Match[bytes], name: _Name, value: _Value) -> bool:
+def _is_tight(data: bytes, begin: int, joint: re.Match[bytes], name: Name, value: _Value) -> bool:
     """Say whether a value is that of a variable or of an option: there, words are taken too."""
     if joint["sign"] != b"=" or joint.end() - joint.start() > 1:
         return False
@@ -400,7 +281,7 @@ def _is_secret_word(
     data: bytes,
     begin: int,
     joint: re.Match[bytes],
-    name: _Name,
+    name: Name,
     value: _Value,
     *,
     strong: bool,
@@ -424,7 +305,7 @@ def _is_secret_word(
     return strong and (value.quoted or len(value.text) >= _SENTENCE_LEAST)
 
 
-def _is_option_value(data: bytes, name: _Name, value: _Value) -> bool:
+def _is_option_value(data: bytes, name: Name, value: _Value) -> bool:
     """Say whether the word behind an option such as `--password` is its value."""
     text = value.text
     if name.kind == "key" or text.startswith((b"/", b"./", b"~")):
