@@ -66,17 +66,14 @@ class _Pipe:
         self._done = done
         self._loop = asyncio.get_running_loop()
         self._read, self.write = os.pipe()
+        self.name = f"pipe:[{os.fstat(self._read).st_ino}]"
+        """What the system calls it, for whoever has the other end; asked for by other threads."""
         os.set_blocking(self._read, False)
         self._loop.add_reader(self._read, self._ready)
 
     @property
     def open(self) -> bool:
         return self._read >= 0
-
-    @property
-    def name(self) -> str:
-        """What the system calls it, for whoever has the other end."""
-        return f"pipe:[{os.fstat(self._read).st_ino}]" if self.open else ""
 
     def spawned(self) -> None:
         """Let go of the end that the command has now."""
