@@ -24,13 +24,13 @@ from steno.check.repair.changes import LONGEST, Change, changes_of
 from steno.check.repair.edits import new_uuid
 from steno.check.repair.parts import named, sessions_in
 from steno.check.repair.repair import repair_bytes
-from steno.check.repair.shape import just_after, stamp
+from steno.check.repair.shape import just_after
 from steno.check.seen import Seen
 from steno.check.sketch import Sketch, fields_of, ordered
 from steno.check.verdict import Verdict
 from steno.errors import NotFound
 from steno.format.paths import Place as FilePlace
-from steno.format.records import read_time
+from steno.format.records import read_time, time_text
 from steno.format.source import BytesSource
 from steno.format.spans import Span
 from steno.session.transcript import load
@@ -353,8 +353,8 @@ def test_plain_lines_are_read_together_and_odd_ones_alone() -> None:
 def test_a_repair_says_when_it_was_and_just_after() -> None:
     time = read_time(when(1))
     assert time is not None
-    assert stamp(time) == when(1)
-    assert stamp(just_after(time)) == when(1.001)
+    assert time_text(time) == when(1)
+    assert time_text(just_after(time)) == when(1.001)
     done = repair_bytes(data_of([prompt(1, timestamp=None)]), written=1767603600.0)
     assert b'"timestamp":"2026-01-05T09:00:00.000Z"' in done.data
 

@@ -28,3 +28,11 @@ def make_index(tmp_path: Path) -> Callable[[Path], Home]:
         return home
 
     return make
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """An empty project folder."""
+    folder = tmp_path / "projects" / "-home-ada"
+    folder.mkdir(parents=True)
+    return folder

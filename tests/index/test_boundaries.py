@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import pytest
 from tests.index.dump import dump
+from tests.index.homes import NAME, as_if_at_once, home
 from tests.index.searching import Searched, prompts
 from tests.index.transcripts import Script
 
@@ -25,25 +26,6 @@ from steno.index.home import Home
 from steno.index.scan import Plan, scan
 from steno.index.texts import FOLDER, Texts
 from steno.store.found import Problem
-
-NAME = "00000000-0000-4000-8000-00000000000{}.jsonl"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "projects" / "-home-ada"
-    folder.mkdir(parents=True)
-    return folder
-
-
-def _home(root: Path, name: str = "index") -> Home:
-    return Home(str(root.parent.parent / name), (str(root.parent),))
-
-
-def _as_if_at_once(root: Path) -> dict[str, Any]:
-    fresh = _home(root, "fresh")
-    sync.sync(fresh)
-    return dump(fresh)
 
 
 def _answer(name: str, stamp: str, output: int = 5) -> bytes:
@@ -86,21 +68,21 @@ def test_a_file_that_is_read_anew_in_several_stretches_keeps_all_of_them(
     monkeypatch.setattr(workers, "STRETCH", 900)
     path = root / NAME.format(1)
     path.write_bytes(_apart(prompts("one", "two", "three").bytes()))
-    sync.sync(_home(root))
+    sync.sync(home(root))
     path.write_bytes(_apart(prompts("four", "five", "six", "seven", seed="other").bytes()))
     os.utime(path, (1_794_700_000, 1_794_700_000))
-    report = sync.sync(_home(root))
+    report = sync.sync(home(root))
     assert (report.read, report.size) == (1, path.stat().st_size)
-    assert dump(_home(root)) == _as_if_at_once(root)
+    assert dump(home(root)) == as_if_at_once(root)
 
 
 def test_a_file_that_became_a_dangling_link_is_gone(root: Path) -> None:
     path = root / NAME.format(1)
     path.write_bytes(prompts("one").bytes())
-    sync.sync(_home(root))
+    sync.sync(home(root))
     path.unlink()
     path.symlink_to(root / "nowhere")
-    report = sync.sync(_home(root))
+    report = sync.sync(home(root))
     assert (report.files, report.read, report.gone) == (0, 0, 1)
 
 
@@ -117,7 +99,7 @@ def test_a_file_that_vanishes_before_it_is_read_is_reported_as_unreadable(
         return run(self, plan, *rest)
 
     monkeypatch.setattr(Batch, "run", vanish)
-    report = sync.sync(_home(root))
+    report = sync.sync(home(root))
     (problem,) = report.problems
     assert isinstance(problem, Problem)
     assert (problem.kind, problem.path) == ("unreadable", str(paths[0]))
@@ -127,29 +109,29 @@ def test_a_file_that_vanishes_before_it_is_read_is_reported_as_unreadable(
 
 def test_words_reached_through_a_link_are_not_removed(root: Path, tmp_path: Path) -> None:
     """A new database beside a link: what the link leads to is used, and stays."""
-    home = _home(root)
+    index = home(root)
     (root / NAME.format(1)).write_bytes(prompts("one").bytes())
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    Path(home.folder).mkdir()
-    link = Path(home.folder, FOLDER)
+    Path(index.folder).mkdir()
+    link = Path(index.folder, FOLDER)
     link.symlink_to(elsewhere)
-    sync.sync(home)
+    sync.sync(index)
     assert link.is_symlink()
     assert any(elsewhere.iterdir())
-    assert dump(home) == _as_if_at_once(root)
+    assert dump(index) == as_if_at_once(root)
 
 
 def test_words_without_their_tables_are_removed(root: Path) -> None:
-    home = _home(root)
+    index = home(root)
     path = root / NAME.format(1)
     path.write_bytes(prompts("one").bytes())
-    sync.sync(home)
-    for each in Path(home.folder).glob(f"{DATABASE}*"):
+    sync.sync(index)
+    for each in Path(index.folder).glob(f"{DATABASE}*"):
         each.unlink()
     path.write_bytes(prompts("two").bytes())
-    sync.sync(home)
-    assert dump(home) == _as_if_at_once(root)
+    sync.sync(index)
+    assert dump(index) == as_if_at_once(root)
 
 
 def test_a_copy_that_counts_in_place_of_one_taken_out_is_summed_on_its_own_day(
@@ -160,13 +142,13 @@ def test_a_copy_that_counts_in_place_of_one_taken_out_is_summed_on_its_own_day(
     paths[0].write_bytes(_answer("same", "2026-11-02T12:00:00.000Z", 9))
     paths[1].write_bytes(_answer("same", "2026-11-05T12:00:00.000Z", 3))
     paths[2].write_bytes(_answer("other", "2026-11-08T12:00:00.000Z", 4))
-    sync.sync(_home(root))
-    days = [(row[0], row[8]) for row in dump(_home(root))["days"]]
+    sync.sync(home(root))
+    days = [(row[0], row[8]) for row in dump(home(root))["days"]]
     assert [output for _, output in days] == [9, 4]
-    assert sync.forget_files(_home(root), [str(paths[0]), str(root / "unknown")]) == 1
+    assert sync.forget_files(home(root), [str(paths[0]), str(root / "unknown")]) == 1
     paths[0].unlink()
-    assert dump(_home(root)) == _as_if_at_once(root)
-    assert [row[8] for row in dump(_home(root))["days"]] == [3, 4]
+    assert dump(home(root)) == as_if_at_once(root)
+    assert [row[8] for row in dump(home(root))["days"]] == [3, 4]
 
 
 def test_sub_agents_of_a_session_that_was_taken_out_are_their_own(tmp_path: Path) -> None:
@@ -203,8 +185,8 @@ def test_days_are_summed_again_in_another_time_zone(
     for zone in ("UTC", "Pacific/Kiritimati", "Pacific/Kiritimati", "UTC"):
         monkeypatch.setenv("TZ", zone)
         time.tzset()
-        sync.sync(_home(root))
-        days.append([row[0] for row in dump(_home(root))["days"]])
+        sync.sync(home(root))
+        days.append([row[0] for row in dump(home(root))["days"]])
     assert days == [["2026-11-02"], ["2026-11-03"], ["2026-11-03"], ["2026-11-02"]]
 
 
@@ -218,11 +200,11 @@ def test_more_than_32_days_are_summed_as_each_by_itself(root: Path) -> None:
         for number in range(40)
     ]
     path.write_bytes(b"".join(lines[:7]))
-    sync.sync(_home(root))
+    sync.sync(home(root))
     with path.open("ab") as file:
         file.write(b"".join(lines[7:]))
-    sync.sync(_home(root))
-    assert [row[8] for row in dump(_home(root))["days"]] == list(range(40))
+    sync.sync(home(root))
+    assert [row[8] for row in dump(home(root))["days"]] == list(range(40))
 
 
 # What is written in which order
@@ -247,7 +229,7 @@ def test_a_batch_is_on_the_disk_before_its_words_are(
     monkeypatch.setattr(sync, "open_database", traced)
     monkeypatch.setattr(Texts, "commit", commit)
     (root / NAME.format(1)).write_bytes(prompts("one").bytes())
-    sync.sync(_home(root))
+    sync.sync(home(root))
     kept = ("PRAGMA", "BEGIN", "COMMIT", "INSERT INTO batches", "INSERT INTO files", "words")
     told = [each for each in statements if each.startswith((*kept, "UPDATE batches"))]
     steps = [
@@ -313,10 +295,10 @@ def test_work_is_given_out_a_little_ahead_and_every_stretch_once(
     paths = [root / NAME.format(number) for number in range(5)]
     for path in paths:
         path.write_bytes(_apart(prompts("one", "two", "three", seed=path.name).bytes()))
-    sync.sync(_home(root))
-    with sqlite3.connect(Path(_home(root).folder, DATABASE)) as connection:
+    sync.sync(home(root))
+    with sqlite3.connect(Path(home(root).folder, DATABASE)) as connection:
         connection.execute("UPDATE files SET size = -1, mark = x''")
-    tasks = scan(connection, _home(root).roots).tasks
+    tasks = scan(connection, home(root).roots).tasks
     connection.close()
     work = vars(workers)["_Work"](tasks)
     given = vars(work)["_given"]
@@ -422,9 +404,9 @@ def test_a_batch_is_big_from_32_mib_on(root: Path, monkeypatch: pytest.MonkeyPat
     size = path.stat().st_size
     for number, limit in enumerate((size - 1, size, size + 1)):
         monkeypatch.setattr("steno.index.batch._BIG", limit)
-        sync.sync(_home(root, f"index{number}"))
+        sync.sync(home(root, f"index{number}"))
     monkeypatch.setattr("steno.index.batch._BIG", 0)
-    sync.forget_files(_home(root, "index0"), [str(path)])
+    sync.forget_files(home(root, "index0"), [str(path)])
     assert asked == [True, False, False, False]
 
 
@@ -448,9 +430,9 @@ def test_a_stretch_that_brings_nothing_is_not_asked_for_again(root: Path) -> Non
     """Half a line: it is not read over and over, and the file is as long as it is."""
     path = root / NAME.format(1)
     path.write_bytes(prompts("one").bytes() + b'{"type":"us')
-    report = sync.sync(_home(root))
+    report = sync.sync(home(root))
     assert report.size == path.stat().st_size - len(b'{"type":"us')
-    again = sync.sync(_home(root))
+    again = sync.sync(home(root))
     assert (again.files, again.read, again.size, again.gone, again.problems) == (1, 0, 0, 0, [])
 
 

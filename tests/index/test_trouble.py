@@ -11,34 +11,15 @@ from typing import Any, cast
 import pytest
 from tests.builders import session, tool
 from tests.index.dump import dump
+from tests.index.homes import NAME, as_if_at_once, home
 
 from steno.errors import Unreadable, Unwritable
 from steno.format.encode import encode_line
 from steno.index import batch, harvest, state, texts, workers
-from steno.index.home import Home
 from steno.index.state import Harvest
 from steno.index.sync import sync
 from steno.index.tables import Tables
 from steno.store.read import FileSource
-
-NAME = "00000000-0000-4000-8000-00000000000{}.jsonl"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "projects" / "-home-ada"
-    folder.mkdir(parents=True)
-    return folder
-
-
-def home(root: Path, name: str = "index") -> Home:
-    return Home(str(root.parent.parent / name), (str(root.parent),))
-
-
-def as_if_at_once(root: Path) -> dict[str, Any]:
-    fresh = home(root, "fresh")
-    sync(fresh)
-    return dump(fresh)
 
 
 def talk(seed: str = "talk", turns: int = 3) -> bytes:

@@ -21,13 +21,12 @@ from steno.format.spans import Damage, Span
 if TYPE_CHECKING:
     from steno.format.views import View
 
-__all__ = ["MILLISECONDS", "Gap", "Piece", "Record"]
+__all__ = ["Gap", "Piece", "Record", "read_time", "time_text"]
 
 _NONE: Final[tuple[Damage, ...]] = ()
 _UNREAD: Final = Message()
 _ROLES: Final = frozenset(("user", "assistant"))
-MILLISECONDS: Final = 1e11
-"""A time above this is a number of milliseconds, not of seconds."""
+_MILLIS: Final = 1e11
 # What is nearer to the ends of the calendar cannot be told in every zone, nor counted on from.
 _EDGE: Final = timedelta(days=2)
 _FIRST: Final = datetime.min.replace(tzinfo=UTC) + _EDGE
@@ -254,7 +253,16 @@ def read_time(value: str | float | None) -> datetime | None:
             if time.tzinfo is not UTC:
                 time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
         else:
-            time = datetime.fromtimestamp(value / 1000 if abs(value) > MILLISECONDS else value, UTC)
+            time = datetime.fromtimestamp(value / 1000 if abs(value) > _MILLIS else value, UTC)
     except (OverflowError, ValueError, OSError):
         return None
     return time if _FIRST < time < _LAST else None
+
+
+def time_text(time: datetime) -> str:
+    """Return a moment as the client writes it.
+
+    >>> time_text(datetime(2026, 11, 15, 5, 0, 1, tzinfo=UTC))
+    '2026-11-15T05:00:01.000Z'
+    """
+    return f"{time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"

@@ -12,6 +12,7 @@ from typing import Final, cast
 
 import msgspec
 
+from steno.format.dialects.names import MESSAGE_TYPES
 from steno.index.lines import Block, Line
 from steno.session.story.figures import Figures
 from steno.session.story.prompts import FAINT, STARTS, Origin
@@ -23,8 +24,6 @@ _CONVERSES: Final = frozenset(("user", "assistant", "system", "attachment"))
 _LINKS: Final = _CONVERSES | {"progress"}
 _CALLS: Final = frozenset(("tool_use", "server_tool_use"))
 _THOUGHTS: Final = frozenset(("thinking", "redacted_thinking"))
-_SPOKEN: Final = frozenset(("human", "tool_result", "compact_recap", "compact_prelude"))
-"""Messages of dialects."""
 _NEAR: Final = 256
 """How many records may stand between two messages."""
 
@@ -139,7 +138,7 @@ class Course(msgspec.Struct):
         if line.uuid is None:
             if kind == "last-prompt":
                 self.loose = self.loose or bool(line.leaf_uuid and line.leaf_uuid not in self.near)
-            elif kind in _CONVERSES or kind in _SPOKEN:
+            elif kind in _CONVERSES or kind in MESSAGE_TYPES:
                 self.loose = True
             return False
         hangs = self._hangs(line, line.uuid, kind)

@@ -7,7 +7,7 @@ from typing import Final
 
 from steno.errors import Unreadable
 from steno.format.dialects.detection import converted, dialect_of_source
-from steno.format.dialects.names import Dialect
+from steno.format.dialects.names import OWN_TYPES, Dialect
 from steno.format.lines import LINE_CAP, Stretch, make_record, read_bytes, read_pieces
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import Source
@@ -18,9 +18,6 @@ __all__ = ["Transcript", "grown", "load"]
 
 _KEPT: Final = 8
 _BACK: Final = 1 << 16
-_DIALECT: Final = frozenset(
-    ("human", "tool_result", "compact_system", "compact_prelude", "compact_recap")
-)
 # Found again from the record's own bytes, and in some files on every line.
 _FOUND_AGAIN: Final = frozenset(("line.crlf",))
 
@@ -194,7 +191,7 @@ def _last_line(source: Source, end: int) -> int:
 
 def _may_speak(node: Node) -> bool:
     """Whether a record may be a message, in any dialect."""
-    return node.type in CONVERSATION or node.type in _DIALECT
+    return node.type in CONVERSATION or node.type in OWN_TYPES
 
 
 def _offset(piece: Node | Gap) -> int:

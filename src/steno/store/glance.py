@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from steno.format.dialects.names import Dialect
+from steno.format.dialects.names import OWN_TYPES, Dialect
 from steno.format.slugs import project_of_folder
 from steno.format.source import Source
 from steno.session.liveness import (
@@ -39,9 +39,6 @@ _MACHINE: Final = re.compile(
     r"|user-memory-input|teammate-message|tick)"
 )
 _REMINDERS: Final = re.compile(r"(?:\s*+<system-reminder>.*?</system-reminder>)++\s*+", re.DOTALL)
-_DIALECT: Final = frozenset(
-    ("human", "tool_result", "compact_prelude", "compact_recap", "compact_system")
-)
 _NOTHING: Final = msgspec.Raw()
 
 
@@ -365,7 +362,7 @@ def _speaks_otherwise(line: _Line) -> bool:
     """Whether a record may be one of a published dialect."""
     if line.type in ("user", "assistant"):
         return not line.message or bytes(memoryview(line.message)[:1]) == b'"'
-    return line.type in _DIALECT
+    return line.type in OWN_TYPES
 
 
 def _kind(line: _Line, blocks: list[_Block]) -> LastMessage:

@@ -1,8 +1,8 @@
 """The leaf: a repaired session goes on from the record that the broken one went on from."""
 
 from steno.check.repair.edits import Drafts
-from steno.check.repair.shape import just_after, stamp
-from steno.format.records import read_time
+from steno.check.repair.shape import just_after
+from steno.format.records import read_time, time_text
 from steno.session.nodes import Node
 from steno.session.resume.clients import Client
 from steno.session.resume.replay import resumed_chain
@@ -61,7 +61,7 @@ def _make_latest(drafts: Drafts, wanted: Node, client: Client) -> None:
         return
     what = f"give it the latest time: {client.version} goes on from there"
     lost = f"the time of {wanted.uuid}: {wanted.timestamp}"
-    fields = {"timestamp": stamp(just_after(latest))}
+    fields = {"timestamp": time_text(just_after(latest))}
     drafts.change(wanted, "chain.leaf", what, fields, lost=lost)
 
 

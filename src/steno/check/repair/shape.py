@@ -1,18 +1,19 @@
 """Shape: each message gets what every client needs of it: a type, an id, a time, a message."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 
 from steno.check.repair.edits import GONE, Drafts, new_uuid
 from steno.format.blocks import Block, UnknownBlock
+from steno.format.dialects.names import MESSAGE_TYPES
 from steno.format.loose import loose
-from steno.format.records import Record, read_time
+from steno.format.records import Record, read_time, time_text
 from steno.format.values import as_object
 from steno.session.nodes import CONVERSATION, Node
 
-__all__ = ["just_after", "mend_shape", "stamp"]
+__all__ = ["just_after", "mend_shape"]
 
 _ROLES: Final = ("user", "assistant")
 _FOREIGN: Final = ("toolName", "toolArguments", "subtype", "content")
@@ -87,8 +88,7 @@ def _is_plain(node: Node, record: Record) -> bool:
 
 
 def _may_speak(node: Node) -> bool:
-    spoken = ("human", "tool_result", "compact_prelude", "compact_recap")
-    return node.is_message or node.type in spoken or node.subtype == "tool_result"
+    return node.is_message or node.type in MESSAGE_TYPES or node.subtype == "tool_result"
 
 
 def _role_of(record: Record) -> str:
@@ -161,7 +161,7 @@ class _Clock:
         lost = ""
         if isinstance(node.timestamp, str):
             finding, lost = "time.not-iso", f"the time {node.timestamp!r}, which cannot be read"
-        fields = {"timestamp": stamp(time)}
+        fields = {"timestamp": time_text(time)}
         self._drafts.change(node, finding, "write its time as clients do", fields, lost=lost)
 
     def _catch_up(self, node: Node) -> None:
@@ -175,12 +175,3 @@ class _Clock:
 def just_after(time: datetime) -> datetime:
     """Return the moment behind another."""
     return time + _STEP
-
-
-def stamp(time: datetime) -> str:
-    """Return a moment as the client writes it.
-
-    >>> stamp(datetime(2026, 11, 15, 5, 0, 1, tzinfo=UTC))
-    '2026-11-15T05:00:01.000Z'
-    """
-    return f"{time.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"

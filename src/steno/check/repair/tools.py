@@ -10,8 +10,8 @@ from steno.check.pairs import Block, Pairs, same_response
 from steno.check.repair.edits import Drafts, new_uuid
 from steno.check.repair.moving import move_results, reattach
 from steno.check.repair.records import envelope_of, message_of, objects_in
-from steno.check.repair.shape import just_after, stamp
-from steno.format.records import read_time
+from steno.check.repair.shape import just_after
+from steno.format.records import read_time, time_text
 from steno.session.nodes import Node
 from steno.session.resume.mend import INTERRUPTED
 
@@ -241,7 +241,7 @@ class _Answers:
             "type": "user",
             "message": {"role": "user", "content": [block]},
             "uuid": new_uuid("answer", node.uuid, call.id),
-            "timestamp": stamp(just_after(time)) if time else node.timestamp,
+            "timestamp": time_text(just_after(time)) if time else node.timestamp,
             "sourceToolAssistantUUID": node.uuid,
         }
 

@@ -6,6 +6,7 @@ from steno.check.evidence import Evidence
 from steno.check.findings import Place, Rule
 from steno.check.readings import NEWEST, speaks
 from steno.check.rules.ids import is_agent_file
+from steno.format.dialects.names import OWN_TYPES
 from steno.format.spans import Span
 from steno.session.nodes import CONVERSATION, Node
 from steno.session.resume.clients import LATEST
@@ -143,9 +144,7 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 _LINKS: Final = CONVERSATION | {"progress"}
-_DIALECT: Final = frozenset(
-    ("human", "tool_result", "compact_prelude", "compact_recap", "compact_system", "")
-)
+_DIALECT: Final = OWN_TYPES | {""}
 _KNOWN: Final = _LINKS | _DIALECT
 _FIRST: Final = _DIALECT | {"user", "assistant", "attachment"}
 

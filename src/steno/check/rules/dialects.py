@@ -15,7 +15,6 @@ from steno.check.findings import Findings, Place, Rule
 from steno.format.dialects.converted import ConvertedSource
 from steno.format.dialects.names import Dialect
 from steno.format.lines import LINE_CAP, read_pieces
-from steno.format.loose import loose
 from steno.format.records import Gap, read_time
 from steno.format.source import Source
 from steno.format.spans import Span
@@ -169,9 +168,7 @@ def _records(source: Source, cap: int) -> Iterator[tuple[Json, Place]]:
         if isinstance(piece, Gap):
             line += source.read(piece.offset + piece.length - 1, 1) == b"\n"
             continue
-        value = loose(piece.line)
-        fields = cast("Json", value) if isinstance(value, dict) else {}
-        yield fields, Place(line, Span(piece.offset, piece.length), piece.uuid or "")
+        yield piece.fields, Place(line, Span(piece.offset, piece.length), piece.uuid or "")
         line += piece.ending.endswith(b"\n")
 
 

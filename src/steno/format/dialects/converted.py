@@ -185,9 +185,8 @@ def _pieces(source: Source, dialect: Dialect, cap: int) -> Iterator[Row | Gap]:
             yield piece
         else:
             own = piece.dialect
-            fields = _fields(piece.line)
             used = dialect if own == "claude" else own
-            yield row_of(fields, used, piece.offset, piece.length)
+            yield row_of(piece.fields, used, piece.offset, piece.length)
 
 
 def _planned(

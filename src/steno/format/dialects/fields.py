@@ -1,11 +1,11 @@
 """Records of a dialect, written as the real client writes them."""
 
-from datetime import UTC, datetime
+from datetime import timedelta
 from typing import Any, Final, cast
 from uuid import NAMESPACE_OID, uuid5
 
 from steno.format.dialects.rows import Json, Row, content_of
-from steno.format.records import MILLISECONDS
+from steno.format.records import read_time, time_text
 
 __all__ = ["boundary_of", "client_fields", "client_time", "deleted_fields", "derived_uuid"]
 __all__ += ["interruption_of", "leaf_marker", "link_to", "summary_of"]
@@ -20,6 +20,7 @@ _OWN: Final = frozenset(
     )
 )
 """Fields that are written anew or have no meaning to the client; all others are taken over."""
+_STEP: Final = timedelta(milliseconds=1)
 _SESSION: Final = ("cwd", "sessionId", "version", "gitBranch")
 _OPERATIONS: Final = {
     "compacting": "Compacting the conversation",
@@ -64,11 +65,8 @@ def client_time(value: Any) -> Any:
     """
     if not isinstance(value, int | float) or isinstance(value, bool):
         return value
-    try:
-        time = datetime.fromtimestamp(value / 1000 if abs(value) > MILLISECONDS else value, UTC)
-    except (OverflowError, ValueError, OSError):
-        return value
-    return f"{time.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+    time = read_time(value)
+    return value if time is None else time_text(time)
 
 
 # The records of the file
@@ -332,12 +330,5 @@ def _inserted(fields: Json, row: Row, purpose: str) -> Json:
 
 def _just_after(value: Any) -> Any:
     """Return a time as the client writes it, a millisecond later: some clients go by times."""
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            return value
-        if value.tzinfo is None:
-            value = value.replace(tzinfo=UTC)
-        value = value.timestamp() * 1000
-    return client_time(round(value) + 1 if isinstance(value, int | float) else value)
+    time = read_time(value) if isinstance(value, str | int | float) else None
+    return value if time is None else time_text(time + _STEP)

@@ -1,8 +1,12 @@
 """The dialects that session files are written in."""
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
-__all__ = ["Dialect"]
+__all__ = ["MESSAGE_TYPES", "OWN_TYPES", "Dialect"]
 
 Dialect: TypeAlias = Literal["claude", "spec-000", "spec-004"]
 """`claude` is what the real client writes; the others are published descriptions."""
+MESSAGE_TYPES: Final = frozenset(("human", "tool_result", "compact_prelude", "compact_recap"))
+"""Types of messages that the real client does not write."""
+OWN_TYPES: Final = MESSAGE_TYPES | {"compact_system"}
+"""All types that the real client does not write."""

@@ -3,29 +3,22 @@
 A dialect is told by the record itself, so a file may mix them.
 """
 
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import msgspec
 
 from steno.format.blocks import Block, Text, Thinking, ToolResult, ToolUse, decode_blocks
-from steno.format.dialects.names import Dialect
+from steno.format.dialects.names import MESSAGE_TYPES, Dialect
 from steno.format.envelope import Envelope
 from steno.format.loose import loose
 
 __all__ = ["adapted_blocks", "adapted_role", "dialect_of"]
 
-_ROLES_004: Final = {
-    "human": "user",
-    "tool_result": "user",
-    "compact_prelude": "user",
-    "compact_recap": "user",
-}
-
 
 def dialect_of(envelope: Envelope) -> Dialect:
     """Return which family of writers a record belongs to."""
     kind = envelope.type or ""
-    if kind in _ROLES_004 or (isinstance(envelope.timestamp, int | float) and envelope.message):
+    if kind in MESSAGE_TYPES or (isinstance(envelope.timestamp, int | float) and envelope.message):
         return "spec-004"
     if kind == "compact_system" or (kind == "system" and envelope.subtype == "tool_result"):
         return "spec-000"
@@ -41,7 +34,7 @@ def adapted_role(envelope: Envelope) -> str:
     kind = envelope.type or ""
     if kind == "system" and envelope.subtype == "tool_result":
         return "user"
-    return _ROLES_004.get(kind, "")
+    return "user" if kind in MESSAGE_TYPES else ""
 
 
 def adapted_blocks(envelope: Envelope, line: bytes) -> tuple[Block, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Literal, TypeAlias
 
+from steno.format.dialects.names import MESSAGE_TYPES
 from steno.session.nodes import CONVERSATION, Node
 from steno.session.resume.walk import Loaded
 from steno.session.story.prompts import STARTS, origin_of
@@ -28,8 +29,7 @@ dangling     its parent is not in the file
 second root  it begins without a parent
 """
 _NOBODY = -1
-_SPOKEN: frozenset[str] = frozenset(("human", "tool_result", "compact_recap", "compact_prelude"))
-_SAID = CONVERSATION | _SPOKEN
+_SAID = CONVERSATION | MESSAGE_TYPES
 
 
 class Branch:
@@ -252,7 +252,7 @@ def _goes_on(node: Node) -> bool:
     """Whether a record is a message that makes a branch worth the name."""
     if node.type == "user":
         return not node.meta
-    return node.type == "assistant" or node.type in _SPOKEN
+    return node.type == "assistant" or node.type in MESSAGE_TYPES
 
 
 def _may_ask(node: Node) -> bool:

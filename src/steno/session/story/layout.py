@@ -5,8 +5,8 @@ dialects. A story keeps them all.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
+from steno.format.dialects.names import OWN_TYPES
 from steno.session.nodes import Node
 from steno.session.resume.clients import STENO
 from steno.session.resume.gather import gather
@@ -17,10 +17,6 @@ from steno.session.story.compactions import whole_chain
 from steno.session.transcript import Transcript
 
 __all__ = ["lay", "story_leaf", "take_all", "through"]
-
-_DIALECT: Final = frozenset(
-    ("human", "tool_result", "compact_prelude", "compact_recap", "compact_system")
-)
 
 
 def take_all(transcript: Transcript) -> Loaded:
@@ -44,7 +40,7 @@ def _spoken(loaded: Loaded, nodes: Iterable[Node]) -> Iterator[Node]:
 
 
 def _speaks(node: Node) -> bool:
-    return node.converses or (node.type in _DIALECT and not node.sidechain)
+    return node.converses or (node.type in OWN_TYPES and not node.sidechain)
 
 
 def story_leaf(loaded: Loaded) -> Node | None:
