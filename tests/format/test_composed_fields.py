@@ -185,7 +185,6 @@ def adapted(line: bytes) -> tuple[str, str, tuple[Block, ...]]:
     ("line", "dialect", "role", "blocks"),
     [
         (b'{"type":"human","content":"x"}', "spec-004", "user", (Text("x"),)),
-        (b'{"type":"tool_result","content":"x"}', "spec-004", "user", (Text("x"),)),
         (b'{"type":"compact_prelude"}', "spec-004", "user", ()),
         (b'{"type":"compact_recap","message":"x"}', "spec-004", "user", (Text("x"),)),
         (b'{"type":"user","timestamp":5,"message":"x"}', "spec-004", "", (Text("x"),)),

@@ -12,9 +12,9 @@ from steno.agent.branch import git_branch
 from steno.agent.conversation import BROKEN_OFF, Conversation
 from steno.agent.meter import tokens_of
 from steno.agent.recorder import VERSION, Recorder, new_id, rising
-from steno.errors import BadRequest, NotFound
+from steno.errors import BadRequest, InDialect, NotFound
 from steno.format.compose import Place
-from steno.format.dialects.converted import ConvertedSource
+from steno.format.dialects.detection import is_converted
 from steno.format.encode import encode_line
 from steno.format.paths import is_uuid, session_path
 from steno.format.records import Record
@@ -73,6 +73,7 @@ def go_on(path: str, cwd: str) -> Work:
 
     Raises:
         Busy: another process works on the session.
+        InDialect: the file has records in a published dialect.
         NotFound: there is no conversation in it.
     """
     return _locked(path, lambda lock: _resumed(path, cwd, lock))
@@ -86,15 +87,15 @@ def _resumed(path: str, cwd: str, lock: SessionLock) -> Work:
 
 
 def _refuse_dialect(transcript: Transcript, path: str) -> None:
-    """Refuse to append to a file that no client reads.
+    """Refuse to append to a file with records that no client reads.
 
     Raises:
-        BadRequest: the file is written in a published dialect.
+        InDialect: the file has records in a published dialect.
     """
-    if transcript.dialect != "claude":
-        raise BadRequest(
-            f"{os.path.basename(path)} is written in the dialect {transcript.dialect}, "
-            "which no client goes on with",
+    source = transcript.source
+    if is_converted(source):
+        raise InDialect(
+            f"{os.path.basename(path)} {source.description}, which no client reads",
             hint="--fork-session goes on in a converted copy",
         )
 
@@ -332,7 +333,7 @@ def _copy_agents(source: str, target: str, session_id: str) -> None:
 def _renamed(transcript: Transcript, session_id: str) -> Iterator[bytes]:
     """Yield the records of a session under another name; one in a dialect is converted."""
     source = transcript.source
-    if isinstance(source, ConvertedSource):
+    if is_converted(source):
         records = source.records_to_resume()
     else:
         records = (piece.fields for piece in transcript.pieces() if isinstance(piece, Record))

@@ -12,7 +12,6 @@ from typing import Final, cast
 
 import msgspec
 
-from steno.format.dialects.names import MESSAGE_TYPES
 from steno.index.lines import Block, Line
 from steno.session.story.figures import Figures
 from steno.session.story.prompts import FAINT, STARTS, Origin
@@ -138,7 +137,7 @@ class Course(msgspec.Struct):
         if line.uuid is None:
             if kind == "last-prompt":
                 self.loose = self.loose or bool(line.leaf_uuid and line.leaf_uuid not in self.near)
-            elif kind in _CONVERSES or kind in MESSAGE_TYPES:
+            elif kind in _CONVERSES:
                 self.loose = True
             return False
         hangs = self._hangs(line, line.uuid, kind)

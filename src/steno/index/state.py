@@ -20,9 +20,10 @@ __all__ = [
     "Turn",
     "decode_state",
     "encode_state",
+    "is_converted_state",
 ]
 
-RULES: Final = "5"
+RULES: Final = "6"
 """Which rules files are read by. Whoever changes what is kept of a record, or which words of it are
 searched, counts on: then everything is read again."""
 SHIFT: Final = 40
@@ -75,6 +76,8 @@ class State(msgspec.Struct):
     branch: str = ""
     version: str = ""
     dialect: Dialect = "claude"
+    converted: bool = False
+    """Whether the file has records in a dialect, and places in it are those of its converted form."""
     model: str = ""
     custom: str = ""
     ai: str = ""
@@ -138,6 +141,20 @@ class Harvest(msgspec.Struct):
     docs: list[Doc] = []
     sizes: list[Row] = []
     """Lines of changes in earlier stretches: (added, removed, message, place)."""
+    in_dialect: bool = False
+    """Whether a record in a dialect was met: nothing was read, the file is to be converted."""
+
+
+class _Form(msgspec.Struct):
+    converted: bool = False
+
+
+def is_converted_state(raw: bytes) -> bool:
+    """Return whether the file of a state has records in a dialect, without reading the rest."""
+    try:
+        return bool(raw) and msgspec.msgpack.decode(raw, type=_Form).converted
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False
 
 
 def encode_state(state: State) -> bytes:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from steno.format.dialects.detection import converted
+from steno.format.dialects.detection import convert_source, converted
 from steno.format.source import Source
 from steno.store.archive.opened import opened
 from steno.store.found import Found
@@ -33,7 +33,10 @@ def count_turns(found: Found) -> int | None:
     last = 0
     with opened(found) as original:
         source = converted(original)
-        starts = list(_starts(source))
+        starts = _starts(source)
+        if starts is None:
+            source = convert_source(original)
+            starts = _starts(source) or []
         ends = (*(start[0] for start in starts[1:]), source.size)
         answers = _Answers(source)
         # Where the file begins in the middle of a turn, that one counts too.
@@ -91,22 +94,29 @@ def _warms_up(agent: Found) -> bool:
     return first is not None and words_of(first).strip() == WARMUP
 
 
-def _starts(source: Source) -> Iterator[tuple[int, str | None, bool]]:
-    """Yield where a turn begins, the parent of that record, and whether it needs an answer."""
+def _starts(source: Source) -> list[tuple[int, str | None, bool]] | None:
+    """Return where turns begin, the parents of these records, and whether they need an answer.
+
+    None where a prompt is written in a dialect: the file is to be converted.
+    """
     from steno.format.lines import read_bytes
     from steno.format.records import Record
     from steno.session.story.prompts import FAINT, STARTS, origin_of
 
-    for offset, line in _candidates(source, b"user"):
+    starts: list[tuple[int, str | None, bool]] = []
+    for offset, line in _candidates(source, b"user", b"human"):
         if b'"type":"tool_result"' in line:
             continue
         for piece in read_bytes(line):
-            if not isinstance(piece, Record) or piece.type != "user":
+            if not isinstance(piece, Record) or piece.type not in ("user", "human"):
                 continue
+            if piece.dialect != "claude":
+                return None
             origin = origin_of(piece)
             faint = origin in FAINT
             if not piece.is_sidechain and (faint or origin in STARTS):
-                yield offset, piece.parent_uuid, faint
+                starts.append((offset, piece.parent_uuid, faint))
+    return starts
 
 
 class _Answers:

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from steno.check.findings import Findings, Place, Rule
+from steno.check.rules.fields import DIALECT
 from steno.format.dialects.converted import ConvertedSource
-from steno.format.dialects.names import Dialect
+from steno.format.dialects.names import ROLES, Dialect
 from steno.format.lines import LINE_CAP, read_pieces
 from steno.format.records import Gap, read_time
 from steno.format.source import Source
@@ -118,7 +119,16 @@ IMAGE: Final = Rule(
     "the API refuses it; it is left out of what is sent",
     "Rule 7 of 004.",
 )
+MIXED: Final = Rule(
+    "dialect.mixed",
+    "warning",
+    "a message is of another form than most of the file",
+    "each message is read by its own form; more than one tool wrote the file",
+    "The descriptions know one form each. A file of a dialect with messages of another dialect, or "
+    "of the real client, follows neither.",
+)
 RULES: Final = (
+    MIXED,
     REQUIRED,
     NO_MESSAGE,
     DUPLICATE,
@@ -139,12 +149,6 @@ _REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "spec-000": ("type", "uuid", "timestamp", "sessionId"),
     "spec-004": ("uuid", "parentUuid", "sessionId", "type", "timestamp", "message"),
 }
-_TYPES: Final[dict[str, frozenset[str]]] = {
-    "spec-000": frozenset(("user", "assistant", "system", "compact_system")),
-    "spec-004": frozenset(
-        ("human", "assistant", "tool_result", "compact_prelude", "compact_recap", "system")
-    ),
-}
 _FLAGS: Final = ("isSidechain", "isDeleted", "isAborted", "isMeta", "isError", "is_active")
 _OPERATIONS: Final = frozenset(
     f"conversation_{name}" for name in ("compacting", "compacted", "restoring", "restored")
@@ -154,11 +158,10 @@ _MEDIA: Final = re.compile(r"image/[\w.+-]+\Z")
 
 
 def check_dialect(made: ConvertedSource, findings: Findings, *, cap: int = LINE_CAP) -> None:
-    """Look at a file in a dialect by the rules of the document that describes it."""
-    source = made.original
+    """Look at the records of a dialect by the rules of the document that describes them."""
     watch = _Watch(made.dialect, findings, made.unmatched_results())
-    for fields, place in _records(source, cap):
-        watch.take(fields, place)
+    for fields, place in _records(made.original, cap):
+        watch.take(fields, place, made.form_at(place.span.offset))
     watch.finish()
 
 
@@ -176,7 +179,11 @@ class _Watch:
     """One file, record by record."""
 
     def __init__(self, dialect: Dialect, findings: Findings, unmatched: frozenset[int]) -> None:
-        self._dialect = dialect
+        self._most = dialect
+        """The form of most messages of the file."""
+        self._form = dialect
+        """The form of the record that is looked at."""
+        self._met: set[Dialect] = set()
         self._unmatched = unmatched
         """Where results lie that no call could be found for."""
         self._findings = findings
@@ -187,21 +194,42 @@ class _Watch:
         self._parents: list[tuple[str, Place, bool]] = []
         self._unflagged: dict[str, Place] = {}
 
-    def take(self, fields: Json, place: Place) -> None:
-        """Look at the next record."""
+    def take(self, fields: Json, place: Place, form: Dialect) -> None:
+        """Look at the next record, which is written in a form."""
         kind = fields.get("type")
-        if kind is not None and kind not in _TYPES[self._dialect]:
+        if self._most not in (form, "claude") and (form != "claude" or kind in ROLES):
+            self._note(MIXED, place, form if form != "claude" else "the real client's")
+        self._form = form
+        if form == "claude":
+            self._remember(fields, place)
             return
+        if form not in self._met:
+            self._met.add(form)
+            is_own = form == self._most
+            self._findings.add(DIALECT, place, f"{DIALECT.title}: {form}", mild=is_own)
         self._required(fields, place)
         self._identity(fields, place)
         self._time(fields, place)
         for name in _FLAGS:
             if name in fields and not isinstance(fields[name], bool | None):
                 self._note(SHAPE, place, f"{name} is no boolean")
-        if self._dialect == "spec-000":
+        if self._form == "spec-000":
             self._flat(fields, place)
         else:
             self._nested(fields, place)
+
+    def _remember(self, fields: Json, place: Place) -> None:
+        """Remember what records of a dialect may name of one of the client's."""
+        uuid, side = fields.get("uuid"), fields.get("isSidechain") is True
+        if isinstance(uuid, str):
+            self._seen.setdefault(uuid, place)
+            self._side[uuid] = side
+        message = fields.get("message")
+        content = cast("Json", message).get("content") if isinstance(message, dict) else None
+        for block in cast("list[Any]", content) if isinstance(content, list) else ():
+            found = cast("Json", block) if isinstance(block, dict) else {}
+            if found.get("type") == "tool_use":
+                self._calls[str(found.get("id"))] = side
 
     def finish(self) -> None:
         """Look at what can be said only when all was read."""
@@ -220,7 +248,7 @@ class _Watch:
         self._findings.add(rule, place, f"{rule.title}: {message}" if message else "")
 
     def _required(self, fields: Json, place: Place) -> None:
-        wanted = _REQUIRED[self._dialect]
+        wanted = _REQUIRED[self._form]
         if fields.get("type") == "compact_system":
             wanted = (*wanted, "message")
         for name in wanted:
@@ -250,7 +278,7 @@ class _Watch:
         stamp = fields.get("timestamp")
         if stamp is None:
             return
-        if self._dialect == "spec-000":
+        if self._form == "spec-000":
             fits = isinstance(stamp, str) and _ISO.match(stamp) and read_time(stamp) is not None
         else:
             number = isinstance(stamp, int | float) and not isinstance(stamp, bool)

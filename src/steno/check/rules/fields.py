@@ -10,7 +10,6 @@ from steno.check.findings import Findings, Rule
 from steno.check.plain import Shape
 from steno.check.seen import Seen
 from steno.format.catalogue import Field, Fields, JsonType, catalogue, json_type
-from steno.format.dialects.names import Dialect
 from steno.session.nodes import ROLES
 
 __all__ = ["RULES", "Watch"]
@@ -89,9 +88,7 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 # Other rules speak of these, where they matter more.
-_JUDGED_ELSEWHERE: Final[dict[str, frozenset[str]]] = {
-    "claude": frozenset(("type", "uuid", "parentUuid", "message", "timestamp")),
-}
+_JUDGED_ELSEWHERE: Final = frozenset(("type", "uuid", "parentUuid", "message", "timestamp"))
 _EXAMPLES: Final[tuple[Any, ...]] = (None, True, 0, 0.0, "", {}, [])
 _JSON_TYPES: Final[dict[type, JsonType]] = {type(each): json_type(each) for each in _EXAMPLES}
 _INNER: Final = {"attachment": "attachment", "progress": "data"}
@@ -112,7 +109,6 @@ class Watch:
     def __init__(self) -> None:
         self._known: set[tuple[Any, ...]] = set()
         self._said: set[tuple[str, str, str]] = set()
-        self._dialects: set[Dialect] = set()
         self._version = ""
         self._spoke = False
 
@@ -135,8 +131,6 @@ class Watch:
 
     def _look_at_message(self, seen: Seen, findings: Findings) -> None:
         node, fields = seen.node, seen.fields
-        if seen.dialect != "claude":
-            return
         mild = node.sidechain
         if node.uuid is None:
             findings.add(_NO_UUID, seen.place, mild=mild)
@@ -150,11 +144,7 @@ class Watch:
         if not seen.node.type:
             findings.add(_NO_TYPE, seen.place, mild=not ("uuid" in fields or "message" in fields))
             return
-        dialect = seen.dialect
-        if dialect != "claude" and dialect not in self._dialects:
-            self._dialects.add(dialect)
-            findings.add(DIALECT, seen.place, f"{DIALECT.title}: {dialect}")
-        verdict = _verdict(dialect, seen.kind, self._version, seen.shape)
+        verdict = _verdict(seen.kind, self._version, seen.shape)
         for name in verdict.missing:
             if self._is_news("missing", verdict.kind, name):
                 findings.add(_MISSING, seen.place, f"{verdict.kind} without {name}")
@@ -195,16 +185,11 @@ def _text(value: Any) -> str | None:
 
 
 @lru_cache(maxsize=4_096)
-def _verdict(
-    dialect: Dialect,
-    kind: str,
-    version: str,
-    shape: Shape,
-) -> _Verdict:
-    known = _known_fields(dialect, kind)
+def _verdict(kind: str, version: str, shape: Shape) -> _Verdict:
+    known = _known_fields(kind)
     if known is None:
         return _Verdict(kind, (), ())
-    passed_over = _JUDGED_ELSEWHERE.get(dialect, frozenset())
+    passed_over = _JUDGED_ELSEWHERE
     if not kind.startswith(("user/", "assistant/")):
         passed_over -= {"uuid", "parentUuid", "timestamp"}
     missing = tuple(
@@ -226,8 +211,8 @@ def _odd_types(
 
 
 @lru_cache(maxsize=1_024)
-def _known_fields(dialect: Dialect, kind: str) -> Fields | None:
-    entry = catalogue().kind(kind, dialect)
+def _known_fields(kind: str) -> Fields | None:
+    entry = catalogue().kind(kind, "claude")
     return catalogue().fields(entry) if entry else None
 
 

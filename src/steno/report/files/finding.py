@@ -20,6 +20,7 @@ from steno.format.source import OpenSource
 from steno.format.values import as_object
 from steno.index.moments import millis
 from steno.index.scan import path_from
+from steno.index.sources import open_file
 from steno.index.state import SHIFT
 from steno.report.files.commands import may_change
 from steno.report.files.kept import Backups
@@ -28,7 +29,6 @@ from steno.report.files.values import TOOLS, Touch
 from steno.session.session import Session
 from steno.session.story.outcomes import outcome_of
 from steno.session.story.prompts import words_of
-from steno.store.archive.opened import open_anywhere
 
 __all__ = ["Finder", "Opener", "Owner"]
 
@@ -318,7 +318,7 @@ class Finder:
             self._owner(file)
             owner = self.owners.get(file)
             try:
-                self._sources[file] = open_anywhere(owner.path) if owner is not None else None
+                self._sources[file] = open_file(self._connection, file) if owner else None
             except Unreadable:
                 self._sources[file] = None
         return self._sources[file]
