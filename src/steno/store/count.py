@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from steno.format.dialects.detection import convert_source, converted
+from steno.format.dialects.detection import convert_source, converted, is_converted
 from steno.format.source import Source
 from steno.store.archive.opened import opened
 from steno.store.found import Found
@@ -33,10 +33,9 @@ def count_turns(found: Found) -> int | None:
     last = 0
     with opened(found) as original:
         source = converted(original)
-        starts = _starts(source)
+        starts = None if is_converted(source) else _starts(source)
         if starts is None:
-            source = convert_source(original)
-            starts = _starts(source) or []
+            return _turns_told(convert_source(source))
         ends = (*(start[0] for start in starts[1:]), source.size)
         answers = _Answers(source)
         # Where the file begins in the middle of a turn, that one counts too.
@@ -57,6 +56,14 @@ def count_turns(found: Found) -> int | None:
         # What came behind a compaction is a turn, whatever it is.
         seam = bool(turns) and _is_compacted(source, last)
     return len(turns) + cut + seam or min(len(starts), 1)
+
+
+def _turns_told(source: Source) -> int:
+    """Return how many turns a session has by telling all of it."""
+    from steno.session.session import Session
+    from steno.session.transcript import load
+
+    return len(Session(load(source)).turns())
 
 
 def count_agents(found: Found, files: Sequence[Found]) -> int:

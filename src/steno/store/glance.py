@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from steno.format.dialects.names import OWN_TYPES, ROLES, Dialect
+from steno.format.dialects.names import OWN_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect
 from steno.format.slugs import project_of_folder
 from steno.format.source import Source
 from steno.session.liveness import (
@@ -364,7 +364,8 @@ def _is_in_dialect(line: _Line) -> bool:
     if line.type in OWN_TYPES:
         return True
     if line.type == "system":
-        return line.subtype == "tool_result" or _is_text(message)
+        is_note = (line.subtype or "") in SYSTEM_SUBTYPES and _is_text(message)
+        return line.subtype == "tool_result" or is_note
     if line.type not in ROLES:
         return False
     if not message or bytes(message) == b"null":

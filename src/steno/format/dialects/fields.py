@@ -1,5 +1,6 @@
 """Records of a dialect, written as the real client writes them."""
 
+import re
 from datetime import timedelta
 from typing import Any, Final, cast
 from uuid import NAMESPACE_OID, uuid5
@@ -21,6 +22,7 @@ _OWN: Final = frozenset(
 )
 """Fields that are written anew or have no meaning to the client; all others are taken over."""
 _STEP: Final = timedelta(milliseconds=1)
+_CLIENT_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", re.ASCII)
 _SESSION: Final = ("cwd", "sessionId", "version", "gitBranch")
 _OPERATIONS: Final = {
     "compacting": "Compacting the conversation",
@@ -64,8 +66,12 @@ def client_time(value: Any) -> Any:
 
     >>> client_time(1738160130123)
     '2025-01-29T14:15:30.123Z'
+    >>> client_time("2025-01-29 14:15")
+    '2025-01-29T14:15:00.000Z'
     """
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return value
+    if isinstance(value, str) and _CLIENT_TIME.fullmatch(value):
         return value
     time = read_time(value)
     return value if time is None else time_text(time)

@@ -24,6 +24,7 @@ def link(rows: Sequence[Row]) -> None:
     given = _Parents(rows)
     owners = _pair(rows, given)
     _hide_with_calls(rows, owners)
+    _keep_with_calls(rows, owners)
     _place(rows, given)
     _arrange(rows, owners, given)
     _mark_inactive(rows)
@@ -138,6 +139,14 @@ def _hide_with_calls(rows: Sequence[Row], owners: dict[str, Row]) -> None:
         callers = [owners.get(call) for call in row.results]
         if all(caller is not None and caller.deleted for caller in callers):
             row.deleted = True
+
+
+def _keep_with_calls(rows: Sequence[Row], owners: dict[str, Row]) -> None:
+    """A result is in the conversation of its call: the sub-agent's, or the main one."""
+    for row in rows:
+        caller = _caller(row, owners)
+        if caller is not None and not row.is_client:
+            row.sidechain = caller.sidechain
 
 
 # Places

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from steno.format.blocks import Block, Text, decode_blocks
-from steno.format.dialects.names import MESSAGE_TYPES, ROLES, Dialect
+from steno.format.dialects.names import MESSAGE_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect
 from steno.format.envelope import Envelope
 from steno.format.loose import loose
 from steno.format.message import decode_message
@@ -31,7 +31,8 @@ def dialect_of(envelope: Envelope) -> Dialect:
         return "spec-000"
     message = envelope.message
     if kind == "system":
-        return "spec-000" if envelope.subtype == "tool_result" or _is_text(message) else "claude"
+        is_note = _is_text(message) and (envelope.subtype or "") in SYSTEM_SUBTYPES
+        return "spec-000" if envelope.subtype == "tool_result" or is_note else "claude"
     if kind not in ROLES:
         return "claude"
     in_millis = isinstance(envelope.timestamp, int | float) and not _is_nothing(message)
