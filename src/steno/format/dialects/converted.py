@@ -130,6 +130,10 @@ class ConvertedSource:
             )
         return Record(found.line, span.offset, found.ending, found.envelope, found.notes)
 
+    def purpose_at(self, offset: int) -> str:
+        """Return what the record at a place is for: `record`, or why it was inserted."""
+        return self._line_at(offset).purpose
+
     def inserted(self, offset: int) -> bool:
         """Whether the record at a place is one that the original file does not have."""
         return self._line_at(offset).purpose not in ("record", "deleted", "gap")
@@ -203,6 +207,28 @@ class ConvertedSource:
             for row in rows
             if isinstance(row, Row) and row.kind == "result" and not (row.names_call or row.call)
         )
+
+    def undecided(self) -> frozenset[int]:
+        """Return where results lie at the end of the file whose calls the next record may change.
+
+        They name no call, and a call of their response has no result yet.
+        """
+        rows = [line.made_from for line in self._lines if line.purpose == "record"]
+        last: list[Row] = []
+        for row in reversed(rows):
+            if isinstance(row, Gap) or row.kind not in ("result", "note") or row.names_call:
+                break
+            last.append(row)
+        calls = {row.call for row in last if row.call}
+        answered = {call for row in rows if isinstance(row, Row) for call in row.results}
+        groups = {id(row.group) for row in rows if isinstance(row, Row) and calls & {*row.calls}}
+        is_open = any(
+            call not in answered
+            for row in rows
+            if isinstance(row, Row) and row.group is not None and id(row.group) in groups
+            for call in row.calls
+        )
+        return frozenset(row.offset for row in last) if is_open else frozenset()
 
     def _line_at(self, offset: int) -> _Line:
         return self._lines[max(0, bisect_right(self._starts, offset) - 1)]
