@@ -28,6 +28,8 @@ class Rule(msgspec.Struct, frozen=True):
     """What it means and what to do, in one sentence."""
     why: str = ""
     """More about it, for the reference."""
+    docs: str = ""
+    """The page of the documentation that explains it, where one does."""
 
     @property
     def family(self) -> str:

@@ -99,9 +99,15 @@ def verdicts(evidence: Evidence, *, replayed: int = _LARGE) -> tuple[Verdict, ..
         return _converted(evidence, replayed)
     case = _Case(evidence, replayed)
     found = [case.judge(versions) for versions in GENERATIONS]
-    reasons = {verdict.refused for verdict in found}
-    if len(reasons) == 1 and (reason := reasons.pop()):
-        reason = _for_all(evidence, reason)
+    reason = found[0].refused
+    return _agreeing(found, _for_all(evidence, reason) if reason else "")
+
+
+def _agreeing(found: list[Verdict], reason: str = "") -> tuple[Verdict, ...]:
+    """Return verdicts in the same words where no generation resumes the file."""
+    refused = {verdict.refused for verdict in found}
+    if len(refused) == 1 and (same := refused.pop()):
+        reason = reason or same
         words = f"no client resumes it: {reason}"
         found = [msgspec.structs.replace(each, refused=reason, words=words) for each in found]
     return tuple(found)
@@ -115,7 +121,7 @@ def _converted(evidence: Evidence, replayed: int) -> tuple[Verdict, ...]:
     there = [nodes[index] for index in sorted(nodes)]
     if is_converted(source):
         there = [node for node in there if not source.inserted(node.offset)]
-    return tuple(_unconverted(evidence, case, versions, there) for versions in GENERATIONS)
+    return _agreeing([_unconverted(evidence, case, versions, there) for versions in GENERATIONS])
 
 
 def _unconverted(

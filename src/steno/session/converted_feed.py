@@ -70,7 +70,9 @@ class ConvertedFeed:
             return
         lines = [record.line + b"\n" for record in self._recent]
         starts = list(accumulate(map(len, lines), initial=0))
-        offsets = {start: record.offset for start, record in zip(starts, self._recent, strict=False)}
+        offsets = {
+            start: record.offset for start, record in zip(starts, self._recent, strict=False)
+        }
         source = convert_source(BytesSource(b"".join(lines)))
         hidden, undecided = source.hidden(), source.undecided()
         for piece in read_pieces(source):

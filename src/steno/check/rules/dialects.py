@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from steno.check.findings import Findings, Place, Rule
+from steno.check.published import PAGE
 from steno.check.rules.fields import DIALECT
 from steno.format.dialects.converted import ConvertedSource
-from steno.format.dialects.names import ROLES, Dialect
+from steno.format.dialects.names import OPERATIONS, ROLES, Dialect
 from steno.format.lines import LINE_CAP, read_pieces
 from steno.format.records import Gap, read_time
 from steno.format.source import Source
@@ -22,15 +23,15 @@ from steno.format.spans import Span
 
 __all__ = ["RULES", "check_dialect"]
 
-_PAGE: Final = "see docs/reference/published-descriptions.md"
 REQUIRED: Final = Rule(
     "dialect.required-field",
     "error",
     "a required field is missing",
-    f"the description requires it of every record of this type; {_PAGE}",
+    "the description requires it of every record of this type",
     "000 requires `type`, `uuid`, `timestamp` and `sessionId`, and `message` of a "
     "`compact_system`; 004 requires `uuid`, `parentUuid`, `sessionId`, `type`, `timestamp` and "
     "`message`.",
+    docs=PAGE,
 )
 NO_MESSAGE: Final = Rule(
     "dialect.no-message",
@@ -46,6 +47,7 @@ DUPLICATE: Final = Rule(
     "two records have the same uuid",
     "the last one counts",
     "Rule 1 of 000 and rule 2 of 004: uuids are unique within a session.",
+    docs=PAGE,
 )
 TIMESTAMP: Final = Rule(
     "dialect.timestamp",
@@ -53,6 +55,7 @@ TIMESTAMP: Final = Rule(
     "a timestamp is not of the form that the description gives",
     "the order of the file counts instead",
     "Rule 2 of 000 wants ISO 8601 text; 004 wants a number of milliseconds.",
+    docs=PAGE,
 )
 PARENT: Final = Rule(
     "dialect.missing-parent",
@@ -60,6 +63,7 @@ PARENT: Final = Rule(
     "a parentUuid names no record of the file",
     "the record begins a branch of its own",
     "Rule 3 of 000 and of 004: a parent is a record of the same session, or null.",
+    docs=PAGE,
 )
 SHAPE: Final = Rule(
     "dialect.message-shape",
@@ -68,6 +72,7 @@ SHAPE: Final = Rule(
     "what can be read of it is read",
     "Rule 4 of 000: `message` is text, `toolArguments` and `metadata` are objects, flags are "
     "booleans.",
+    docs=PAGE,
 )
 TOOL: Final = Rule(
     "dialect.tool-fields",
@@ -75,6 +80,7 @@ TOOL: Final = Rule(
     "a tool call lacks toolName or toolArguments",
     "the call is read with what it has",
     "Rule 5 of 000.",
+    docs=PAGE,
 )
 SIDECHAIN: Final = Rule(
     "dialect.sidechain",
@@ -82,6 +88,7 @@ SIDECHAIN: Final = Rule(
     "a record among a sub-agent's records lacks isSidechain",
     "it is taken for a part of the main conversation",
     "Rule 6 of 000 and rule 5 of 004.",
+    docs=PAGE,
 )
 OPERATION: Final = Rule(
     "dialect.operation",
@@ -90,6 +97,7 @@ OPERATION: Final = Rule(
     "it is read as a note",
     "000 has four: conversation_compacting, conversation_compacted, conversation_restoring and "
     "conversation_restored.",
+    docs=PAGE,
 )
 METADATA: Final = Rule(
     "dialect.metadata",
@@ -97,6 +105,7 @@ METADATA: Final = Rule(
     "a conversation_compacted record has no metadata",
     "nothing says how many messages were kept, so all are",
     "000 lists `metadata` as the conditional field of `conversation_compacted`.",
+    docs=PAGE,
 )
 RESULT: Final = Rule(
     "dialect.unmatched-result",
@@ -104,6 +113,7 @@ RESULT: Final = Rule(
     "a tool result answers no call before it",
     "it is left out of what is sent",
     "Rule 4 of 004: `tool_use_id` names an earlier `tool_use`. In 000 a result follows its call.",
+    docs=PAGE,
 )
 CONTENT: Final = Rule(
     "dialect.content",
@@ -111,6 +121,7 @@ CONTENT: Final = Rule(
     "message.content is neither text nor a list of objects with a type",
     "what can be read of it is read",
     "Rule 6 of 004.",
+    docs=PAGE,
 )
 IMAGE: Final = Rule(
     "dialect.image",
@@ -118,6 +129,7 @@ IMAGE: Final = Rule(
     "an image is not base64 with a media type",
     "the API refuses it; it is left out of what is sent",
     "Rule 7 of 004.",
+    docs=PAGE,
 )
 MIXED: Final = Rule(
     "dialect.mixed",
@@ -126,6 +138,7 @@ MIXED: Final = Rule(
     "each message is read by its own form; more than one tool wrote the file",
     "The descriptions know one form each. A file of a dialect with messages of another dialect, or "
     "of the real client, follows neither.",
+    docs=PAGE,
 )
 RULES: Final = (
     MIXED,
@@ -150,9 +163,6 @@ _REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "spec-004": ("uuid", "parentUuid", "sessionId", "type", "timestamp", "message"),
 }
 _FLAGS: Final = ("isSidechain", "isDeleted", "isAborted", "isMeta", "isError", "is_active")
-_OPERATIONS: Final = frozenset(
-    f"conversation_{name}" for name in ("compacting", "compacted", "restoring", "restored")
-)
 _ISO: Final = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}")
 _MEDIA: Final = re.compile(r"image/[\w.+-]+\Z")
 
@@ -313,7 +323,7 @@ class _Watch:
 
     def _operation(self, fields: Json, place: Place) -> None:
         message, metadata = fields.get("message"), fields.get("metadata")
-        if isinstance(message, str) and message not in _OPERATIONS:
+        if isinstance(message, str) and message not in OPERATIONS:
             self._note(OPERATION, place, repr(message)[:60])
         if message == "conversation_compacted" and metadata is None:
             self._note(METADATA, place)

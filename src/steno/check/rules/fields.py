@@ -8,8 +8,10 @@ import msgspec
 
 from steno.check.findings import Findings, Rule
 from steno.check.plain import Shape
+from steno.check.published import PAGE
 from steno.check.seen import Seen
 from steno.format.catalogue import Field, Fields, JsonType, catalogue, json_type
+from steno.format.values import as_object
 from steno.session.nodes import ROLES
 
 __all__ = ["RULES", "Watch"]
@@ -59,6 +61,17 @@ DIALECT: Final = Rule(
     "there is no conversation, 2.1.42 crashes. A file of such records is converted for everything "
     "that steno shows, checked by the rules of its own description, and this is an info; in a file "
     "of the real client it is an error. It is said once per file.",
+    docs=PAGE,
+)
+_BACKUP_TEXT: Final = Rule(
+    "fields.backup-text",
+    "info",
+    "a file-history-snapshot holds text where the client names a backup",
+    "clients do not take the text for a backup, so /rewind does not restore the file",
+    "`snapshot.trackedFileBackups` names for each file a backup under `file-history`: "
+    "`{backupFileName, version, backupTime}`. One published description has the content of the "
+    "file there. It is said once per file.",
+    docs=PAGE,
 )
 _MISSING: Final = Rule(
     "fields.missing",
@@ -83,6 +96,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _NO_PARENT,
     _NO_MESSAGE,
     DIALECT,
+    _BACKUP_TEXT,
     _MISSING,
     _TYPE,
 )
@@ -111,6 +125,7 @@ class Watch:
         self._said: set[tuple[str, str, str]] = set()
         self._version = ""
         self._spoke = False
+        self._has_text = False
 
     def on_record(self, seen: Seen, findings: Findings) -> None:
         """Judge one record; one that looks like an earlier one costs a look into a set."""
@@ -120,6 +135,10 @@ class Watch:
             if node.uuid is None or not seen.shape.is_linked:
                 self._look_at_message(seen, findings)
             self._spoke = True
+        elif node.type == "file-history-snapshot" and not self._has_text:
+            self._has_text = _holds_text(seen.fields)
+            if self._has_text:
+                findings.add(_BACKUP_TEXT, seen.place)
         looks = (seen.shape, version, _variety(seen))
         if looks in self._known:
             return
@@ -159,6 +178,12 @@ class Watch:
             return False
         self._said.add(key)
         return True
+
+
+def _holds_text(fields: dict[str, Any]) -> bool:
+    """Whether a snapshot has the content of a file, as one published description has it."""
+    backups: Any = (as_object(fields.get("snapshot")) or {}).get("trackedFileBackups")
+    return any(isinstance(each, str) for each in (as_object(backups) or {}).values())
 
 
 def _variety(seen: Seen) -> Any:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from steno.format.dialects.converted import ConvertedSource
 
 __all__ = ["begins_in_dialect", "convert_open", "convert_source", "converted", "dialect_of_source"]
-__all__ += ["has_dialect", "is_converted", "vote_of"]
+__all__ += ["is_converted", "label_of", "records_in_dialect", "vote_of"]
 
 _RECORDS_TRIED: Final = 100
 _HEAD: Final = 1 << 16
@@ -50,16 +50,6 @@ def convert_open(source: OpenSource, *, known: bool | None = None) -> OpenSource
     if not (begins_in_dialect(source) if known is None else known):
         return source
     return convert_source(source)
-
-
-def has_dialect(source: Source, *, cap: int = LINE_CAP) -> bool:
-    """Whether a file has any record in a dialect; all of it is read if there is none."""
-    if is_converted(source) or begins_in_dialect(source, cap=cap):
-        return True
-    return any(
-        isinstance(piece, Record) and piece.dialect != "claude"
-        for piece in read_pieces(source, cap=cap)
-    )
 
 
 def begins_in_dialect(source: Source, *, cap: int = LINE_CAP) -> bool:
@@ -104,3 +94,13 @@ def dialect_of_source(source: Source) -> Dialect:
 def is_converted(source: object) -> TypeGuard["ConvertedSource"]:
     """Whether a source is the converted form of another one."""
     return getattr(source, "original", None) is not None and hasattr(source, "original_span")
+
+
+def label_of(source: object) -> str:
+    """Return what a file with records in a dialect is, in a few words; nothing for any other."""
+    return source.label if is_converted(source) else ""
+
+
+def records_in_dialect(source: object) -> int:
+    """Return how many records of a file are in a form that the real client does not write."""
+    return source.records_in_dialect if is_converted(source) else 0
