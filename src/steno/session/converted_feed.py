@@ -8,7 +8,7 @@ given out again, whatever comes after it.
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
-from typing import Any, Final, cast
+from typing import Final
 
 import msgspec
 
@@ -17,6 +17,7 @@ from steno.format.encode import encode_line
 from steno.format.lines import read_pieces
 from steno.format.records import Piece, Record
 from steno.format.source import BytesSource
+from steno.format.values import as_object
 
 __all__ = ["ConvertedFeed"]
 
@@ -99,10 +100,10 @@ class ConvertedFeed:
         line = record.line
         if record.type == "assistant":
             fields = record.fields
-            message: Any = fields.get("message")
-            if isinstance(message, dict) and message.get("stop_reason") is not None:
+            message = as_object(fields.get("message")) or {}
+            if message.get("stop_reason") is not None:
                 # More lines of the response may come.
-                fields["message"] = {**cast("dict[str, Any]", message), "stop_reason": None}
+                fields["message"] = {**message, "stop_reason": None}
                 line = encode_line(fields).rstrip(b"\n")
         made = next(iter(read_pieces(BytesSource(line + b"\n"))))
         if not isinstance(made, Record):

@@ -215,8 +215,8 @@ class _Watch:
             return
         if form not in self._met:
             self._met.add(form)
-            is_own = form == self._most
-            self._findings.add(DIALECT, place, f"{DIALECT.title}: {form}", mild=is_own)
+            mild = self._most != "claude"
+            self._findings.add(DIALECT, place, f"{DIALECT.title}: {form}", mild=mild)
         self._required(fields, place)
         self._identity(fields, place)
         self._time(fields, place)

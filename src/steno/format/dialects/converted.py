@@ -56,7 +56,9 @@ class ConvertedSource:
         """What most messages of the file are written in; it may be the real client's own form."""
         for row in rows:
             decide_form(row, self.dialect)
-        self._forms = {row.offset: row.form for row in rows if row.form and not row.is_client}
+        self._forms: dict[int, Dialect] = {
+            row.offset: row.form for row in rows if row.form and not row.is_client
+        }
         self.records_in_dialect = len(self._forms)
         link(rows)
         plan_compactions(rows)
