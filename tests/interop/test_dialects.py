@@ -45,8 +45,7 @@ def test_a_flag_on_the_clients_own_record_changes_nothing(version: str) -> None:
     assert sent_in_order(answer.messages or [], known)
 
 
-@pytest.mark.parametrize("version", ["2.1.325", "2.1.42"])
-def test_a_mixed_file_is_sent_as_predicted_before_it_is_repaired(version: str) -> None:
+def test_a_mixed_file_is_sent_as_predicted_before_it_is_repaired() -> None:
     data = in_a_clients_file().data
-    (answer,) = resume_all(version, [Job(data)])
-    assert sent(answer) == predicted(data, version)
+    (answer,) = resume_all("2.1.325", [Job(data)])
+    assert sent(answer) == predicted(data, "2.1.325")

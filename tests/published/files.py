@@ -348,13 +348,15 @@ def results_out_of_order() -> Known:
 def in_a_clients_file() -> Known:
     made = Client()
     made.user("Client's question")
-    made.says("Looking.", call("toolu_1", "Read", file_path="a"))
+    made.says("Looking.")
+    made.says(call("toolu_1", "Read", file_path="a"))
     block = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "result of 004"}
     stamp = 1767261602500
     made.raw(type="tool_result", timestamp=stamp, message={"type": "message", "content": [block]})
     made.says("Client's answer.")
     made.user("Client's second")
-    made.says("Trying.", call("toolu_2", "Bash", command="make"))
+    made.says("Trying.")
+    made.says(call("toolu_2", "Bash", command="make"))
     made.raw(type="system", subtype="error", message="error of 000", isError=True)
     made.raw(type="user", message="Deleted of 000", isDeleted=True)
     made.raw(type="assistant", message="Deleted answer", isDeleted=True)
