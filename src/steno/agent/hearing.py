@@ -1,5 +1,6 @@
 """Listens to one response as it streams in, and knows at any moment what there is of it."""
 
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
@@ -26,6 +27,9 @@ class Hearing:
         self._blocks: dict[int, Block] = {}
         self.bad_inputs: dict[str, str] = {}
         """Of calls whose input is no JSON object: their ids, and the text of the input."""
+        self.input_ms: dict[str, int] = {}
+        """How many milliseconds the input of each call took to come in, by the call's id."""
+        self._began: dict[int, float] = {}
 
     async def listen(self, stream: AsyncGenerator[streamed.Event, None]) -> Response:
         """Return the whole response; broken off, the stream is closed at once."""
@@ -56,8 +60,12 @@ class Hearing:
                 self._begun, self._blocks = Response(id=name, model=model), {}
             case streamed.BlockStarted(index, block):
                 self._blocks[index] = dict(block)
+                self._began[index] = time.monotonic()
             case streamed.BlockEnded(index, block, bad_input):
                 self._blocks[index] = block
+                if block.get("type") == "tool_use":
+                    took = time.monotonic() - self._began.get(index, time.monotonic())
+                    self.input_ms[str(block.get("id"))] = round(took * 1000)
                 if bad_input is not None:
                     self.bad_inputs[str(block.get("id"))] = bad_input
             case streamed.Verbatim(told):
@@ -90,6 +98,11 @@ def retry_fields(event: streamed.Retrying) -> dict[str, Any]:
             "message": str(error),
             "status": error.status,
             "requestId": error.request_id,
+            "formatted": f"{error.status} {error}" if error.status else str(error),
+            "connection": None,
+            "isNetworkDown": False,
+            "rateLimits": None,
+            "noResponse": None,
         },
         "retryInMs": round(event.delay * 1000),
         "retryAttempt": event.attempt,

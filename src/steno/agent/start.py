@@ -90,6 +90,7 @@ class _Making:
         self.model = model
         self.people = people
         self.price = price
+        work.talk.recorder.enter_by(options.entrypoint)
         self.source = "resume" if os.path.exists(work.talk.recorder.path) else "startup"
         self.notes: list[str] = []
         # Made with the tools and the system prompt, which tell of them.
@@ -131,6 +132,8 @@ class _Making:
         agent.caller.keeping = self.points
         agent.meter.context = work.context
         agent.piped = self.options.piped
+        agent.interactive = self.options.entrypoint == "cli"
+        agent.pending_agents = lambda: agents.pending
         agent.kinds = tuple(agents.kinds)
         around.notify = lambda words: agent.inbox.append((words, True))
         agent.fit = compactor = self._compactor()

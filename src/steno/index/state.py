@@ -22,7 +22,7 @@ __all__ = [
     "encode_state",
 ]
 
-RULES: Final = "5"
+RULES: Final = "6"
 """Which rules files are read by. Whoever changes what is kept of a record, or which words of it are
 searched, counts on: then everything is read again."""
 SHIFT: Final = 40
@@ -92,6 +92,12 @@ class State(msgspec.Struct):
     last_uuid: str = ""
     course: Course = msgspec.field(default_factory=Course)
     turn: Turn = msgspec.field(default_factory=Turn)
+    before: Turn | None = None
+    """The turn that goes on if the model does, unasked, behind a compaction."""
+    repeated: str = ""
+    """The answer that was last said again behind a compaction."""
+    repeated_calls: list[str] = []
+    """The calls of such answers that have no result yet."""
     open: dict[str, Call] = {}
     last: LastState = msgspec.field(default_factory=LastState)
 

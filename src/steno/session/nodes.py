@@ -16,6 +16,7 @@ CONVERSATION: Final = frozenset(("user", "assistant", "system", "attachment"))
 ROLES: Final = frozenset(("user", "assistant"))
 """The types that are messages."""
 _FLAGS: Final = frozenset((bool, NoneType))
+_REPEATS: Final = b'"repeatsCompactSummary"'
 
 
 class Node(msgspec.Struct, eq=False, gc=False):
@@ -44,6 +45,8 @@ class Node(msgspec.Struct, eq=False, gc=False):
     synthetic_error: bool = False
     uses: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
+    repeats: bool = False
+    """Whether it says again, behind a compaction, what stands before it."""
 
     def __repr__(self) -> str:
         return f"<Node {self.index} {self.type} {self.uuid}>"
@@ -94,6 +97,8 @@ def read_node(record: Record, index: int) -> Node:
     )
     if kind in ROLES or record.role:
         _read_message(node, record)
+    if kind == "user" and _REPEATS in record.line:
+        node.repeats = record.fields.get("repeatsCompactSummary") is True
     return node
 
 
@@ -152,6 +157,8 @@ def node_of(
     )
     if kind in ROLES:
         _take_message(node, fields["message"], is_error=bool(get("isApiErrorMessage")))
+    if kind == "user":
+        node.repeats = get("repeatsCompactSummary") is True
     return node
 
 
