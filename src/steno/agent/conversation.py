@@ -4,7 +4,7 @@ Both are the same thing. What is in memory is put together by the rules by which
 again, so a session that is resumed sends the very bytes it sent before, and pays for them once.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +16,7 @@ from steno.agent.sizes import text_of, tokens_of
 from steno.agent.slugs import plan_slug, session_slug
 from steno.agent.spoken import Spoken, blocks_in, reminder
 from steno.errors import StenoError
+from steno.format.compose import Timings
 from steno.model.wire import Block, Message, Response
 from steno.session.resume.entries import Origin, text_block
 from steno.session.resume.images import MANY_IMAGES
@@ -163,12 +164,12 @@ class Conversation:
         self.last_prompt = said
 
     def response(
-        self, response: Response, input_ms: Mapping[str, int] | None = None, **asked: str
+        self, response: Response, timings: Timings | None = None, **asked: str
     ) -> tuple[str, ...]:
         """Take down what the model said, a line per block; nothing when it said nothing.
 
-        `input_ms` says how long the input of each call took to come in, `asked` how it was asked
-        for: `requestedModel`, `effort`.
+        `timings` says how long its parts took to come in, `asked` how it was asked for:
+        `requestedModel`, `effort`.
         """
         blocks = response.blocks
         if not blocks:
@@ -181,7 +182,7 @@ class Conversation:
             stop_sequence=response.stop_sequence,
             usage=response.usage,
             request_id=response.request_id,
-            input_ms=input_ms,
+            timings=timings,
             **{"requestedModel": response.model, **asked},
         )
         uuids = self.recorder.write(*records)

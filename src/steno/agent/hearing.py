@@ -9,6 +9,7 @@ import msgspec
 
 from steno.agent import events
 from steno.agent.events import Event
+from steno.format.compose import Timings
 from steno.model import events as streamed
 from steno.model.wire import ApiError, Block, Response
 
@@ -27,8 +28,7 @@ class Hearing:
         self._blocks: dict[int, Block] = {}
         self.bad_inputs: dict[str, str] = {}
         """Of calls whose input is no JSON object: their ids, and the text of the input."""
-        self.input_ms: dict[str, int] = {}
-        """How many milliseconds the input of each call took to come in, by the call's id."""
+        self.timings = Timings()
         self._began: dict[int, float] = {}
 
     async def listen(self, stream: AsyncGenerator[streamed.Event, None]) -> Response:
@@ -63,9 +63,7 @@ class Hearing:
                 self._began[index] = time.monotonic()
             case streamed.BlockEnded(index, block, bad_input):
                 self._blocks[index] = block
-                if block.get("type") == "tool_use":
-                    took = time.monotonic() - self._began.get(index, time.monotonic())
-                    self.input_ms[str(block.get("id"))] = round(took * 1000)
+                self._time(index, block)
                 if bad_input is not None:
                     self.bad_inputs[str(block.get("id"))] = bad_input
             case streamed.Verbatim(told):
@@ -75,6 +73,18 @@ class Hearing:
                 self._emit(events.Retrying(attempt, of, delay, error))
             case _:
                 self._grow(event)
+
+    def _time(self, index: int, block: Block) -> None:
+        """Note how long a block took to come in, where records say it."""
+        now = time.monotonic()
+        took = round((now - self._began.get(index, now)) * 1000)
+        match block.get("type"):
+            case "tool_use":
+                self.timings.inputs[str(block.get("id"))] = took
+            case "thinking":
+                self.timings.thoughts.append(took)
+            case _:
+                pass
 
     def _grow(self, event: streamed.Event) -> None:
         match event:

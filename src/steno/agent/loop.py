@@ -372,13 +372,13 @@ class Agent:
             response = msgspec.structs.replace(cut.partial, stop_reason=None)
             self._was_cut = True
         self._bad_inputs.update(self._hearing.bad_inputs)
-        input_ms = self._hearing.input_ms
+        timings = self._hearing.timings
         self._hearing, self._forced = None, ""
         response = sayable_response(response)
         if request.thinking is not None:
             self._thought.update(str(each["id"]) for each in _calls(response))
         self.meter.add(response.model, response.usage)
-        uuids = self.talk.response(response, input_ms, **self._asked())
+        uuids = self.talk.response(response, timings, **self._asked())
         self.emit(events.Answered(response, uuids))
         return response
 

@@ -25,7 +25,7 @@ from steno.session.resume.clients import STENO
 from steno.session.resume.mend import INTERRUPTED
 from steno.session.resume.replay import resumed_chain, valid_messages
 from steno.session.resume.trims import TRIM
-from steno.session.story.prompts import BY_PEOPLE, STARTS, origin_of, prompt_of
+from steno.session.story.prompts import BY_PEOPLE, origin_of, prompt_of
 from steno.session.transcript import Transcript, load
 from steno.store.append import Appender, FileState
 from steno.store.read import FileSource
@@ -301,14 +301,14 @@ def _figures(transcript: Transcript, chain: list[Node]) -> Figures:
     dropped = _count(metadata.get("cumulativeDroppedTokens"))
     prompts = 0
     for node in reversed(chain):
-        if node.type != "user" or node.results or node.meta:
+        if node.type != "user" or node.results or node.meta or node.repeats:
             continue
         record = transcript.record(node)
         position = as_object(record.fields.get("turnPosition"))
         if position is not None:
             turn = _count(position.get("turnIndex")) + prompts
             return Figures(turn, _count(position.get("promptIndex")), dropped)
-        prompts += origin_of(record) in STARTS
+        prompts += origin_of(record) == "human"
     return Figures(prompts, prompts, dropped)
 
 

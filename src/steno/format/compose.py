@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["SYNTHETIC", "Composer", "Place", "full_usage"]
+__all__ = ["SYNTHETIC", "Composer", "Place", "Timings", "full_usage"]
 
 SYNTHETIC: Final = "<synthetic>"
 """The model of what a client wrote in place of an answer."""
@@ -51,6 +51,26 @@ _NO_USAGE: Final[dict[str, Any]] = {
 def full_usage(usage: Mapping[str, Any]) -> dict[str, Any]:
     """Return the API's usage with every field that the client records; the API's values stay."""
     return {**_USAGE, **usage}
+
+
+class Timings(msgspec.Struct):
+    """How many milliseconds parts of a response took to stream in."""
+
+    inputs: dict[str, int] = {}
+    """Of the inputs of calls, by the call's id."""
+    thoughts: list[int] = []
+    """Of the thoughts, in their order."""
+
+    def fields(self, block: dict[str, Any], thought: int) -> dict[str, Any]:
+        """Return what the record of a block says; `thought` counts the thoughts before it."""
+        match block.get("type"):
+            case "tool_use":
+                return {"toolInputStreamMs": self.inputs.get(str(block.get("id")), 0)}
+            case "thinking":
+                known = thought < len(self.thoughts)
+                return {"thinkingDurationMs": self.thoughts[thought] if known else 0}
+            case _:
+                return {}
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,10 +142,10 @@ class Composer:
     ) -> list[dict[str, Any]]:
         """Return a model's response, one record per block; `more` are fields of each of them.
 
-        Of `input_ms`, how many milliseconds the input of each call took to stream in, every record
-        of a call has its own.
+        Of `timings`, how long the parts of the response took, each record has its own.
         """
-        input_ms: Mapping[str, int] = more.pop("input_ms", None) or {}
+        timings: Timings = more.pop("timings", None) or Timings()
+        thoughts = 0
         records: list[dict[str, Any]] = []
         extra = {**({"requestId": request_id} if request_id else {}), **_ASKED, **more}
         for index, block in enumerate(blocks):
@@ -140,12 +160,12 @@ class Composer:
                 "usage": full_usage(usage),
                 "stop_details": None,
             }
-            call = str(block.get("id")) if block.get("type") == "tool_use" else ""
-            timed = {"toolInputStreamMs": input_ms.get(call, 0)} if call else {}
+            timed = timings.fields(block, thoughts)
+            thoughts += block.get("type") == "thinking"
             record = self._link("assistant", message=message, **timed, apiBlockIndex=index, **extra)
             records.append(record)
-            if call:
-                self._calls[call] = record["uuid"]
+            if block.get("type") == "tool_use":
+                self._calls[str(block.get("id"))] = record["uuid"]
         return records
 
     def result(
