@@ -32,6 +32,7 @@ from steno.session.session import Session
 from steno.session.transcript import load
 from steno.store.count import count_turns
 from steno.store.discover import found_at
+from steno.store.glance import glance
 from steno.store.read import FileSource
 from steno.tools.base import Outcome
 
@@ -85,8 +86,12 @@ def by_description(root: Path, chosen: list[Action]) -> Path:
 
     for number, action in enumerate(chosen):
         if action == "compact":
-            lines.append({"type": "summary", "summary": "So far.", "leafUuid": parent})
-            before, parent = parent, None
+            before, leaf = parent, parent
+            if number % 2:
+                link("system", subtype="turn_duration", durationMs=5, isMeta=False)
+                before = parent
+            lines.append({"type": "summary", "summary": "So far.", "leafUuid": leaf})
+            parent = None
             link(
                 "system",
                 subtype="compact_boundary",
@@ -115,7 +120,8 @@ def by_engine(root: Path, chosen: list[Action]) -> Path:
             talk.prompt("<command-name>/compact</command-name>", typed="")
             talk.prompt("<local-command-stdout>Compacted</local-command-stdout>", typed="")
             continue
-        talk.submit(f"prompt{number} please", typed="", mode="default", interactive=True)
+        words = f"prompt{number} please"
+        talk.submit(words, typed=words, mode="default", interactive=True)
         if action != "ask":
             call = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {}}
             talk.response(Response(id=f"c{number}", model="claude-x", blocks=[call]))
@@ -155,12 +161,14 @@ def counts_of(root: Path, path: Path, last: str) -> dict[str, int]:
     connection = open_to_read(home.folder)
     assert connection is not None
     with connection:
-        (row,) = connection.execute("SELECT turns, steps FROM sessions WHERE agent = ''").fetchall()
+        asked_for = "SELECT turns, steps, title FROM sessions WHERE agent = ''"
+        (row,) = connection.execute(asked_for).fetchall()
         finder = Finder(connection, Index(home, connection).texts, lambda word: when(word, NOW))
         with Reader(connection) as reader:
             hits = reader.texts(finder.find(parse(last), "newest").messages)
     found = Session(load(FileSource(str(path))))
     turns = found.turns()
+    assert row[2] == found.title.text == glance(found_at(str(path)), 0).title
     assert row[1] == sum(step.kind in ("tool", "agent", "error") for t in turns for step in t.steps)
     return {
         "show": len(turns),

@@ -358,7 +358,9 @@ class Conversation:
                 self.result(str(block.get("tool_use_id")), outcome)
         words = [block for block in blocks if block.get("type") != "tool_result"]
         if words:
+            said = self.last_prompt
             self.prompt(words, repeatsCompactSummary=True)
+            self.last_prompt = said
 
     def _say(self, role: str, blocks: list[Block], kind: Origin = "message") -> None:
         self.uncounted += tokens_of(blocks)

@@ -343,8 +343,10 @@ class Fold:
         """Keep a summary, for whatever session it is."""
         if line.summary:
             self._link(message, "summary", line.leaf_uuid or "", line.summary[:_TITLE])
-            if line.leaf_uuid and line.leaf_uuid == self._state.last_uuid:
-                self._state.summary = line.summary[:_TITLE]
+            state = self._state
+            # One for another session names a record that is not here.
+            if line.leaf_uuid and line.leaf_uuid in (state.last_uuid, *state.course.near):
+                state.summary = line.summary[:_TITLE]
 
     def _note(self, line: Line, kind: str, message: int) -> None:
         state = self._state
