@@ -28,6 +28,7 @@ from steno.agent.said import Prompt, Said
 from steno.agent.sayable import sayable_response
 from steno.agent.sessions import reload
 from steno.agent.sizes import text_of
+from steno.agent.slugs import session_slug
 from steno.agent.thinking import may_think
 from steno.errors import Busy, StenoError
 from steno.model import events as streamed
@@ -436,6 +437,9 @@ class Agent:
 
     def _take(self, call: Block, outcome: Outcome, gate: Gate, seconds: float) -> None:
         name = str(call["id"])
+        if self.caller.guard.mode == "plan" and not self.bounds.agent:
+            recorder = self.talk.recorder
+            recorder.name(session_slug(recorder.session_id))
         self.talk.keep(each for each in gate.kept if each.beside)
         uuid = self.talk.result(name, outcome, **self.caller.beside(name))
         self.talk.keep(each for each in gate.kept if not each.beside)

@@ -90,6 +90,8 @@ class Recorder:
         self.compose = Composer(place, new_uuid=new_id, now=now or rising(), leaf=leaf)
         self.message_count = message_count
         """How many records of the conversation were read and written, as `turn_duration` says."""
+        self.on_name: Callable[[str], None] = lambda _slug: None
+        """Hears the session's name in words when it gets one."""
         self.problem: StenoError | None = None
         """Why the last record was not saved; nothing more is written before `reset`."""
         self._file: Appender | None = None
@@ -134,6 +136,7 @@ class Recorder:
         """Give the session a name in words, unless it has one."""
         if not self.slug:
             self.compose.place = msgspec.structs.replace(self.compose.place, slug=slug)
+            self.on_name(slug)
 
     def write(self, *records: dict[str, Any]) -> tuple[str, ...]:
         """Append records, one write each; return the ids of those that have one.

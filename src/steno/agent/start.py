@@ -39,6 +39,7 @@ from steno.agent.searching import Searching
 from steno.agent.sessions import Work
 from steno.agent.skills import Skill, SkillTool, discover_skills, listing, skill_text
 from steno.agent.slash import Slash, shell_of
+from steno.agent.slugs import session_slug
 from steno.agent.started import Started
 from steno.agent.styles import discover_styles, pick_style
 from steno.agent.subagents import AgentTool, Kind
@@ -132,6 +133,9 @@ class _Making:
         agent.caller.keeping = self.points
         agent.meter.context = work.context
         agent.piped = self.options.piped
+        work.talk.recorder.on_name = lambda slug: around.kept.update(
+            plan_file=self._plan_file(slug)
+        )
         agent.interactive = self.options.entrypoint == "cli"
         agent.pending_agents = lambda: agents.pending
         agent.kinds = tuple(agents.kinds)
@@ -350,11 +354,15 @@ class _Making:
             shown_in=self.guard.shown_in,
         )
         around.kept["tasks_folder"] = os.path.join(self.options.config, "tasks", session)
-        around.kept["plan_file"] = os.path.join(self.options.config, plan_path(session))
+        slug = self.work.talk.recorder.slug or session_slug(session)
+        around.kept["plan_file"] = self._plan_file(slug)
         if self.confined is not None:
             around.kept["wrap"] = self.confined
             around.env["TMPDIR"] = self.confined.policy.tmp
         return around
+
+    def _plan_file(self, slug: str) -> str:
+        return os.path.join(self.options.config, plan_path(slug))
 
     def _environment(self) -> dict[str, str]:
         """Return what programs see: without the key, which is nobody's business."""

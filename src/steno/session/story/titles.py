@@ -128,9 +128,7 @@ def first_prompt(transcript: Transcript, nodes: Iterable[Node], *, agent: bool =
     return ""
 
 
-def _last(
-    transcript: Transcript, kind: str, field: str, fits: Callable[[str], bool] = bool
-) -> str:
+def _last(transcript: Transcript, kind: str, field: str, fits: Callable[[str], bool] = bool) -> str:
     """Return a field of the last record of a kind that has it, and in which it fits."""
     for node in reversed(transcript.nodes):
         if node.type == kind:
