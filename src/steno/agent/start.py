@@ -114,6 +114,7 @@ class _Making:
             self.settings.hooks, trusted=options.trusted, fitting=self.guard.is_named_by
         )
         found = gathering.servers(options, self.settings, self.notes)
+        self.hooks.emit = self.people.emit
         self.servers = Connections(found, cwd=options.cwd, env=self._environment())
         self.definitions = gathering.definitions(options, self.notes)
         self.main = self._around()
