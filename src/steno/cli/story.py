@@ -225,6 +225,7 @@ def _turn_json(turn: Turn) -> dict[str, Any]:
         "errors": turn.errors,
         "interrupted": turn.interrupted,
         "compaction": seam and seam_json(seam),
+        "closing": turn.closing and seam_json(turn.closing),
     }
 
 

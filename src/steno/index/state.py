@@ -95,6 +95,12 @@ class State(msgspec.Struct):
     last_uuid: str = ""
     course: Course = msgspec.field(default_factory=Course)
     turn: Turn = msgspec.field(default_factory=Turn)
+    before: Turn | None = None
+    """The turn that goes on if the model does, unasked, behind a compaction."""
+    repeated: str = ""
+    """The answer that was last said again behind a compaction."""
+    repeated_calls: list[str] = []
+    """The calls of such answers that have no result yet."""
     open: dict[str, Call] = {}
     last: LastState = msgspec.field(default_factory=LastState)
 

@@ -16,6 +16,7 @@ CONVERSATION: Final = frozenset(("user", "assistant", "system", "attachment"))
 """The types that make up a conversation; `progress` and unknown types only link."""
 _FLAGS: Final = frozenset((bool, NoneType))
 _TIMES: Final = frozenset((str, NoneType))
+_REPEATS: Final = b'"repeatsCompactSummary"'
 
 
 class Node(msgspec.Struct, eq=False, gc=False):
@@ -46,6 +47,8 @@ class Node(msgspec.Struct, eq=False, gc=False):
     results: tuple[str, ...] = ()
     in_dialect: bool = False
     """Whether the record is in a form that the real client does not write."""
+    repeats: bool = False
+    """Whether it says again, behind a compaction, what stands before it."""
 
     def __repr__(self) -> str:
         return f"<Node {self.index} {self.type} {self.uuid}>"
@@ -98,6 +101,8 @@ def read_node(record: Record, index: int) -> Node:
         _read_message(node, record)
     elif kind in OWN_TYPES or (kind == "system" and node.subtype in SYSTEM_SUBTYPES):
         node.in_dialect = record.dialect != "claude"
+    if kind == "user" and _REPEATS in record.line:
+        node.repeats = record.fields.get("repeatsCompactSummary") is True
     return node
 
 
@@ -156,6 +161,8 @@ def node_of(
     )
     if kind in ROLES:
         _take_message(node, fields["message"], is_error=bool(get("isApiErrorMessage")))
+    if kind == "user":
+        node.repeats = get("repeatsCompactSummary") is True
     return node
 
 
