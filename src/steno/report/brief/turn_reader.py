@@ -1,0 +1,119 @@
+"""Texts and tool calls of turns, in the order of the conversation."""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from steno.format.blocks import ServerToolUse, Text, ToolUse
+from steno.report.brief.tool_inputs import KEPT, shortened_input
+from steno.report.brief.turn_content import AssistantText, ToolCall
+from steno.session.story.steps import Step
+from steno.session.story.turns import Turn
+from steno.session.story.usage import SYNTHETIC
+from steno.session.transcript import Transcript
+
+__all__ = ["TurnReader"]
+
+_UNCUT: Final = 1 << 62
+
+
+class TurnReader:
+    """Reads the records of turns again for what their steps leave out."""
+
+    def __init__(self, *, full: bool) -> None:
+        self.longest = _UNCUT if full else KEPT
+        """Characters of a parameter that are kept."""
+
+    def read(
+        self, transcript: Transcript, turn: Turn, first: int = 0
+    ) -> tuple[list[AssistantText], list[ToolCall]]:
+        """Return the texts and calls of a turn; `first` is the position of the first of them."""
+        texts: list[AssistantText] = []
+        calls: list[ToolCall] = []
+        steps = _steps_by_call(turn.steps)
+        for node in turn.nodes:
+            if node.type != "assistant":
+                continue
+            record = transcript.record(node)
+            synthetic = node.model == SYNTHETIC or bool(record.envelope.is_api_error_message)
+            time = _seconds(record.time)
+            for block in record.blocks:
+                order = first + len(texts) + len(calls)
+                if isinstance(block, ToolUse | ServerToolUse):
+                    step = steps.get(block.id or f"@{node.index}")
+                    calls.append(self._call(order, block, step, time, node.uuid or ""))
+                elif isinstance(block, Text) and block.text.strip():
+                    texts.append(
+                        AssistantText(
+                            order=order,
+                            text=block.text,
+                            size=len(block.text),
+                            synthetic=synthetic,
+                            time=time,
+                            uuid=node.uuid or "",
+                        )
+                    )
+        return list(_with_final(texts, turn.answer)), calls
+
+    def read_all(
+        self, transcript: Transcript, turns: Iterable[Turn]
+    ) -> tuple[tuple[AssistantText, ...], tuple[ToolCall, ...]]:
+        """Return the texts and calls of several turns, as one row."""
+        texts: list[AssistantText] = []
+        calls: list[ToolCall] = []
+        for turn in turns:
+            more_texts, more_calls = self.read(transcript, turn, len(texts) + len(calls))
+            texts += more_texts
+            calls += more_calls
+        return tuple(texts), tuple(calls)
+
+    def _call(
+        self,
+        order: int,
+        block: ToolUse | ServerToolUse,
+        step: Step | None,
+        time: float | None,
+        uuid: str,
+    ) -> ToolCall:
+        given, cut = shortened_input(block.input, self.longest)
+        return ToolCall(
+            order=order,
+            id=block.id,
+            tool=block.name,
+            input=given,
+            cut=cut,
+            state=step.state if step is not None else "open",
+            outcome=step.outcome if step is not None else "",
+            seconds=step.duration if step is not None else None,
+            time=time,
+            uuid=uuid,
+        )
+
+
+def _steps_by_call(steps: Iterable[Step]) -> dict[str, Step]:
+    found: dict[str, Step] = {}
+    for step in steps:
+        if step.call is not None and step.call.type == "assistant":
+            found.setdefault(step.call_id or f"@{step.call.index}", step)
+    return found
+
+
+def _with_final(texts: list[AssistantText], answer: str) -> Iterator[AssistantText]:
+    """Yield texts with those marked that the answer of the turn consists of."""
+    spoken = [place for place, each in enumerate(texts) if not each.synthetic]
+    final: set[int] = set()
+    rest = answer
+    for place in reversed(spoken):
+        text = texts[place].text
+        if not rest or not rest.endswith(text):
+            break
+        final.add(place)
+        rest = rest[: -len(text)].removesuffix("\n\n")
+    for place, each in enumerate(texts):
+        yield msgspec.structs.replace(each, final=place in final)
+
+
+def _seconds(time: datetime | None) -> float | None:
+    return None if time is None else time.timestamp()
