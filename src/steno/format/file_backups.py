@@ -10,6 +10,7 @@ original content of the file in their place, as text.
 
 import ntpath
 import posixpath
+from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +22,7 @@ __all__ = [
     "BackupEntry",
     "absolute_path",
     "backups_in",
+    "fingerprint",
     "is_update",
     "message_of",
     "snapshot_time",
@@ -46,6 +48,12 @@ class BackupEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the file did not exist when it was backed up."""
     folder: str = ""
     """The folder of the file, where the record names it."""
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether the record itself says where the file lies."""
+        path = self.path
+        return bool(self.folder) or path.startswith(("/", "\\", "~")) or path[1:_DRIVE] == ":"
 
 
 def backups_in(fields: dict[str, Any]) -> list[BackupEntry]:
@@ -80,6 +88,14 @@ def _entry(path: str, value: Any) -> BackupEntry | None:
     )
 
 
+def fingerprint(entry: BackupEntry) -> str:
+    """Return what is another one when the file was backed up anew."""
+    if entry.content is not None:
+        data = entry.content.encode("utf-8", "surrogatepass")
+        return blake2b(data, digest_size=8).hexdigest()
+    return f"{entry.version} {entry.file_name}"
+
+
 def message_of(fields: dict[str, Any]) -> str:
     """Return the id of the message that a record of backups belongs to."""
     name = fields.get("messageId")
@@ -105,7 +121,9 @@ def absolute_path(entry: BackupEntry, cwd: str) -> str:
     '/home/ada/work/src/a.py'
     """
     path = entry.path
-    if path.startswith(("/", "\\", "~")) or path[1:_DRIVE] == ":":
+    if entry.is_placed and not entry.folder:
+        return path
+    if path.startswith("/") or path[1:_DRIVE] == ":":
         return path
     windows = cwd[1:_DRIVE] == ":" or cwd.startswith("\\\\")
     flavour = ntpath if windows else posixpath

@@ -5,8 +5,17 @@ from typing import Any, Final, cast
 import msgspec
 
 from steno.format.envelope import decode_envelope
-from steno.format.loose import REFUSED
+from steno.format.file_backups import (
+    BACKUP_TYPES,
+    BackupEntry,
+    absolute_path,
+    backups_in,
+    fingerprint,
+    snapshot_time,
+)
+from steno.format.loose import REFUSED, loose
 from steno.format.records import Record
+from steno.format.values import as_object
 from steno.index.changes import lines_changed, lines_in_patch
 from steno.index.lines import Block, Line
 from steno.index.moments import millis
@@ -43,6 +52,7 @@ _LAST: Final[dict[Origin, LastMessage]] = {
 }
 _EXITS: Final = frozenset(("/exit", "/quit"))
 _TITLE: Final = 200
+_BIG: Final = 1 << 53
 
 
 class Fold:
@@ -67,6 +77,7 @@ class Fold:
         self._sizes: list[Row] = []
         self._links: list[Row] = []
         self._docs: list[Doc] = []
+        self._backups: dict[tuple[int, str], Row] = {}
 
     def take(
         self, line: Line, raw: bytes, offset: int, length: int, record: Record | None = None
@@ -97,6 +108,8 @@ class Fold:
             self._speak(line, message, time, raw, goes_on=goes_on)
         else:
             self._note(line, kind, message)
+            if kind in BACKUP_TYPES:
+                self._back_up(raw, message, time)
         if goes_on and kind != "user":
             self._go_on(line, kind, raw, time)
 
@@ -323,6 +336,35 @@ class Fold:
         elif line.pr_url:
             self._link(message, "pr", line.pr_url)
 
+    def _back_up(self, raw: bytes, message: int, time: int | None) -> None:
+        """Keep which files a record of backups names for the first time, or with a new backup."""
+        state = self._state
+        fields = as_object(loose(raw)) or {}
+        taken = snapshot_time(fields)
+        for entry in backups_in(fields):
+            if not entry.path or state.backups.get(entry.path) == fingerprint(entry):
+                continue
+            state.backups[entry.path] = fingerprint(entry)
+            made = millis(taken if entry.time is None else entry.time)
+            version = entry.version if entry.version is not None and entry.version < _BIG else None
+            when = time if made is None else made
+            state.unplaced.append(
+                (message, entry.path, entry.folder, state.turn.number, version, when)
+            )
+
+    def _place_backups(self, project: str) -> None:
+        """Say where the files lie whose backups were named so far, as far as that is known."""
+        waiting: list[Row] = []
+        for row in self._state.unplaced:
+            message, path, folder, turn, version, time = row
+            entry = BackupEntry(path=path, folder=folder)
+            if project or entry.is_placed:
+                whole = absolute_path(entry, project)
+                self._backups[message, whole] = (message, whole, turn, version, time)
+            else:
+                waiting.append(row)
+        self._state.unplaced = waiting
+
     def _system(self, line: Line, message: int) -> None:
         if line.subtype == "compact_boundary":
             self._link(message, "compacted", line.uuid or "")
@@ -335,6 +377,7 @@ class Fold:
     def result(self, size: int) -> Harvest:
         """Return what was gathered from a file of that size."""
         state = self._state
+        self._place_backups(state.project)
         for call, row in self._here.items():
             state.open[call] = Call(row[0], row[1], row[4], self._kinds.get(call, ""))
         return Harvest(
@@ -352,6 +395,7 @@ class Fold:
             self._tally.rows(),
             self._docs,
             self._sizes,
+            list(self._backups.values()),
         )
 
 

@@ -22,7 +22,7 @@ __all__ = [
     "encode_state",
 ]
 
-RULES: Final = "5"
+RULES: Final = "6"
 """Which rules files are read by. Whoever changes what is kept of a record, or which words of it are
 searched, counts on: then everything is read again."""
 SHIFT: Final = 40
@@ -94,6 +94,10 @@ class State(msgspec.Struct):
     turn: Turn = msgspec.field(default_factory=Turn)
     open: dict[str, Call] = {}
     last: LastState = msgspec.field(default_factory=LastState)
+    backups: dict[str, str] = {}
+    """The fingerprint of the newest backup of each file."""
+    unplaced: list[Row] = []
+    """Backups that were named before the folder was known that their paths begin in."""
 
     @property
     def ending(self) -> Ending:
@@ -138,6 +142,7 @@ class Harvest(msgspec.Struct):
     docs: list[Doc] = []
     sizes: list[Row] = []
     """Lines of changes in earlier stretches: (added, removed, message, place)."""
+    backups: list[Row] = []
 
 
 def encode_state(state: State) -> bytes:

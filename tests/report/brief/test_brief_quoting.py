@@ -275,7 +275,7 @@ def test_a_turn_that_lost_its_details_to_the_budget_is_still_told() -> None:
     words = "<command-name>/plan</command-name><command-args>the chart</command-args>"
     one = session(seed=3).user(words).assistant(tool("Bash", command="ls")).result("x")
     one.assistant("Word " * 400).done().turn("And then?", "Nothing.")
-    written = as_markdown(brief_of(opened(one)), 160)
+    written = as_markdown(brief_of(opened(one)), 185)
     assert "Word" not in written
     assert "/plan the chart" in written
 

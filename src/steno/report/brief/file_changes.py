@@ -15,6 +15,7 @@ from steno.format.file_backups import (
     BackupEntry,
     absolute_path,
     backups_in,
+    fingerprint,
     is_update,
     message_of,
     snapshot_time,
@@ -31,19 +32,11 @@ _SLACK: Final = 60_000
 """Milliseconds between the time of a snapshot and of the backups made for it."""
 
 
-class _State(msgspec.Struct):
-    """What is known of a file from the records before."""
-
-    version: int | None
-    mark: str | int
-    """What differs where the backup is another one."""
-
-
 def backups_by_turn(
     transcript: Transcript, positions: TurnPositions, project: str
 ) -> dict[int, list[FileBackup]]:
     """Return the new backups of each turn, by its number, in the order of the file."""
-    known: dict[str, _State] = {}
+    known: dict[str, str] = {}
     found: dict[int, list[FileBackup]] = {}
     for node in transcript.nodes:
         if node.type not in BACKUP_TYPES:
@@ -54,7 +47,7 @@ def backups_by_turn(
         for entry in backups_in(fields):
             path = below(absolute_path(entry, project), project)
             change = _change(entry, known.get(path), taken, update=update)
-            known[path] = _State(entry.version, _mark(entry))
+            known[path] = fingerprint(entry)
             if change is None or number is None:
                 continue
             backup = _backup(entry, path, change, taken)
@@ -62,16 +55,12 @@ def backups_by_turn(
     return found
 
 
-def _mark(entry: BackupEntry) -> str | int:
-    return hash(entry.content) if entry.content is not None else entry.file_name
-
-
 def _change(
-    entry: BackupEntry, before: _State | None, taken: int | None, *, update: bool
+    entry: BackupEntry, before: str | None, taken: int | None, *, update: bool
 ) -> BackupChange | None:
     """Return when the file was changed; None where the backup is not new."""
     if before is not None:
-        if (before.version, before.mark) == (entry.version, _mark(entry)):
+        if before == fingerprint(entry):
             return None
         return "in_turn" if update else "before_turn"
     if update or (entry.version or 1) <= 1:

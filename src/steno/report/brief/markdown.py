@@ -255,7 +255,8 @@ def _done(work: Work) -> Iterator[str]:
     if work.snapshot_files:
         paths = [span(path, _PATH) for path in work.snapshot_files[:_FILES]]
         number = len(work.snapshot_files)
-        known = words.count(number, "more file") + " changed, known from the client's backups alone"
+        more = "more file" if work.files else "file"
+        known = words.count(number, more) + " changed, known from the client's backups alone"
         yield f"- {known}: {_row(paths, number)}"
     yield from _rows(f"Tests: {_tested(each)}" for each in work.tests[-_ROWS:])
     yield from _rows(map(_helper, work.helpers))

@@ -162,11 +162,12 @@ def _pruned(brief: Brief, chosen: dict[str, dict[int, int]]) -> Brief:
     turns = _pruned_turns(brief.turns, chosen)
     opened = tuple(each for at, each in enumerate(brief.open) if at in chosen.get("open", {}))
     told = [turn for turn in brief.turns if not turn.idle]
+    answered = {turn.number for turn in told if turn.answer}
     counts = {
         "open": len(brief.open) - len(opened),
         "turns": len(told) - len(turns),
-        "answers": sum(bool(turn.answer) for turn in told)
-        - sum(bool(turn.answer) for turn in turns),
+        # Of the turns that are there: one that is not is counted as a whole.
+        "answers": sum(turn.number in answered and not turn.answer for turn in turns),
     }
     for name in _LISTS:
         counts[name] = len(getattr(brief.work, name)) - len(getattr(work, name))

@@ -1,7 +1,7 @@
 """A brief and its parts. Times are seconds since 1970; all text is as the session has it.
 
 `brief --json` writes these structs as they are, with times as ISO 8601 text. The texts below the
-fields are the descriptions in the published schema, see `steno.report.brief.schema`.
+fields are the descriptions in the published schema, `docs/reference/brief.schema.json`.
 """
 
 from typing import Final, Literal, TypeAlias
