@@ -15,7 +15,15 @@ from tests.builders import Json, Session, session, tool
 from tests.session.opened import opened
 
 from steno.errors import BadRequest
-from steno.report.brief import Brief, as_json, as_markdown, brief_of, tokens_in, values
+from steno.report.brief import (
+    Brief,
+    as_json,
+    as_markdown,
+    brief_of,
+    tokens_in,
+    turn_content,
+    values,
+)
 from steno.report.brief.plain import encoded
 from steno.report.brief.quote import block, shortened, span
 
@@ -30,7 +38,7 @@ class _Hostile:
     """Makes briefs of texts that try to get out; the same number makes the same ones."""
 
     def __init__(self, seed: int) -> None:
-        self._bytes = iter(shake_128(str(seed).encode()).digest(60_000))
+        self._bytes = iter(shake_128(str(seed).encode()).digest(400_000))
 
     def pick(self, some: Sequence[Any]) -> Any:
         return some[next(self._bytes) % len(some)]
@@ -67,7 +75,45 @@ class _Hostile:
                 values.Trouble, "what", "said", solved=both, after=[(self.text(),), ()]
             ),
             slips=2,
+            snapshot_files=(self.text(),),
         )
+
+    def calls(self) -> tuple[turn_content.ToolCall, ...]:
+        """Return calls with hostile names, parameters and outcomes."""
+        states = ["ok", "failed", "denied", "open"]
+        given = [{self.text(): self.text()}, {"a": [self.text() * 9, {self.text(): 1}]}]
+        return self.some(
+            turn_content.ToolCall,
+            *("id", "tool", "outcome"),
+            state=states,
+            input=given,
+            order=[0, 1, 5],
+        )
+
+    def content(self) -> dict[str, tuple[Any, ...]]:
+        """Return what a turn holds beside its prompt and answer."""
+        both = [True, False]
+        texts = self.some(turn_content.AssistantText, "text", synthetic=both, order=[0, 2, 4])
+        return {
+            "texts": texts,
+            "calls": self.calls(),
+            "agents": self.some(
+                turn_content.SubAgent,
+                *("agent_id", "parent_id", "kind", "task", "prompt", "status", "report"),
+                updates=[0, 2],
+                texts=[texts],
+                calls=[self.calls()],
+            ),
+            "backups": self.some(turn_content.FileBackup, "path", "backup_file", existed=both),
+            "compactions": self.some(
+                turn_content.ContextCompaction,
+                *("trigger", "summary"),
+                kind=["full", "micro"],
+                pre_tokens=[None, 9],
+                compacted_tool_ids=[(self.text(),) * 7, ()],
+            ),
+            "queue": self.some(turn_content.QueueOperation, "operation", "content", "reason"),
+        }
 
     def turn(self, number: int) -> values.Asked:
         return values.Asked(
@@ -77,6 +123,7 @@ class _Hostile:
             answer=self.text(),
             meanwhile=(self.text(),),
             work=self.work(),
+            **self.content(),
         )
 
     def brief(self) -> Brief:
@@ -119,11 +166,12 @@ def outside(markdown: str) -> str:
 @settings(max_examples=60)
 @given(briefs())
 def test_whatever_a_session_says_stays_inside_code_and_acts_on_nothing(brief: Brief) -> None:
-    written = as_markdown(brief)
-    assert _MARK in written
-    assert _MARK not in outside(written)
-    assert not _UNSAFE.search(written)
-    assert "html_block" not in {token.type for token in MarkdownIt("commonmark").parse(written)}
+    for written in (as_markdown(brief), as_markdown(brief, full=True)):
+        assert _MARK in written
+        assert _MARK not in outside(written)
+        assert not _UNSAFE.search(written)
+        kinds = {token.type for token in MarkdownIt("commonmark").parse(written)}
+        assert "html_block" not in kinds
 
 
 @settings(max_examples=40)

@@ -231,7 +231,7 @@ class _Content:
             origin=prompt.origin if prompt is not None else "",
             text=said.strip(),
             images=prompt.images if prompt is not None else 0,
-            meanwhile=tuple(step.subject for step in turn.steps if step.kind == "queued"),
+            meanwhile=self._reader.queued(self._transcript, turn),
             answer=turn.answer.strip(),
             started=_seconds(turn.started),
             seconds=turn.duration,

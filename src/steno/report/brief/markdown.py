@@ -385,7 +385,7 @@ def _turn(turn: Asked, level: str, limits: TextLimits, *, alone: bool) -> Iterat
         asked = "Told" if turn.origin in _TOLD else "Asked"
         yield f"{asked}{pictures}:{quoted(turn.text, limits.text)}"
     for said in turn.meanwhile:
-        yield f"Said meanwhile: {span(said, _WORDS)}"
+        yield f"Said meanwhile:{quoted(said, limits.text)}"
     done = list(_did(turn.work))
     if done and not alone:
         yield f"Did: {'; '.join(done)}."

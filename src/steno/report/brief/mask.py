@@ -1,6 +1,7 @@
 """A brief without its secrets."""
 
 import json
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
@@ -12,10 +13,15 @@ from steno.safe.secrets import hide_known_secrets, hide_secrets
 
 __all__ = ["masked"]
 
-_NAMES: Final = frozenset(("id", "uuid", "hash", "kind", "state", "standing", "status", "origin"))
+_NAMES: Final = frozenset(("hash", "state", "standing", "origin"))
 """Fields that hold no words of a session, or names that would only be taken for a secret."""
-_IDS: Final = frozenset(("agent_id", "call_id", "parent_id", "compacted_tool_ids"))
-"""Ids, long enough to be taken for a secret: only what certainly is one is masked in them."""
+_IDS: Final = frozenset(("id", "uuid", "agent_id", "call_id", "parent_id", "compacted_tool_ids"))
+"""Fields that hold ids, long enough to be taken for a secret."""
+_ID: Final = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:srv)?toolu_\w{1,40}|a?[0-9a-f]{1,32}",
+    re.ASCII | re.IGNORECASE,
+)
+"""What ids look like; anything else in their place is masked as text."""
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -36,10 +42,15 @@ def _struct(value: T, mask: Callable[[str], str]) -> T:
         if name == "input":
             after = _input(before, mask)
         else:
-            after = _value(before, hide_known_secrets if name in _IDS else mask)
+            after = _value(before, _only_ids(mask) if name in _IDS else mask)
         if after is not before:
             changes[name] = after
     return msgspec.structs.replace(value, **changes) if changes else value
+
+
+def _only_ids(mask: Callable[[str], str]) -> Callable[[str], str]:
+    """Return what leaves ids as they are, and masks everything else."""
+    return lambda text: text if _ID.fullmatch(text) else mask(text)
 
 
 def _input(given: dict[str, Any], mask: Callable[[str], str]) -> dict[str, Any]:

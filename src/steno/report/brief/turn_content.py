@@ -22,9 +22,7 @@ __all__ = [
     "ToolCall",
 ]
 
-Moment: TypeAlias = Annotated[
-    float, Meta(extra_json_schema={"type": "string", "format": "date-time"})
-]
+Moment: TypeAlias = Annotated[float, Meta(extra_json_schema={"format": "date-time"})]
 """Seconds since 1970; ISO 8601 text in JSON."""
 BackupChange: TypeAlias = Literal["in_turn", "before_turn", "earlier"]
 """in_turn      the file was backed up before its first change in this turn

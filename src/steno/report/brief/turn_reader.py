@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, cast
 
 import msgspec
 
-from steno.format.blocks import ServerToolUse, Text, ToolUse
+from steno.format.blocks import ServerToolUse, Text, ToolUse, read_blocks
+from steno.format.loose import loose
 from steno.report.brief.tool_inputs import KEPT, shortened_input
 from steno.report.brief.turn_content import AssistantText, ToolCall
-from steno.session.story.steps import Step
+from steno.session.story.steps import Step, one_line
 from steno.session.story.turns import Turn
 from steno.session.story.usage import SYNTHETIC
 from steno.session.transcript import Transcript
@@ -57,6 +58,11 @@ class TurnReader:
                     )
         return list(_with_final(texts, turn.answer)), calls
 
+    def queued(self, transcript: Transcript, turn: Turn) -> tuple[str, ...]:
+        """Return what was said while the turn ran, whole: its steps have only the first lines."""
+        steps = (step for step in turn.steps if step.kind == "queued")
+        return tuple(_queued_text(transcript, step) for step in steps)
+
     def read_all(
         self, transcript: Transcript, turns: Iterable[Turn]
     ) -> tuple[tuple[AssistantText, ...], tuple[ToolCall, ...]]:
@@ -90,6 +96,21 @@ class TurnReader:
             time=time,
             uuid=uuid,
         )
+
+
+def _queued_text(transcript: Transcript, step: Step) -> str:
+    if step.call is None:
+        return step.subject
+    record = transcript.record(step.call)
+    value: Any = record.envelope.content or record.envelope.attachment
+    value = loose(value) if value else None
+    if isinstance(value, dict):
+        value = cast("dict[str, Any]", value).get("prompt")
+    blocks = record.blocks if record.role else read_blocks(value)
+    texts = [block.text for block in blocks if isinstance(block, Text)]
+    # A record may hold several texts: the step is about one of them.
+    own = next((text for text in texts if one_line(text) == step.subject), "")
+    return (own or "\n\n".join(texts) or step.subject).strip()
 
 
 def _steps_by_call(steps: Iterable[Step]) -> dict[str, Step]:
