@@ -18,6 +18,7 @@ from steno.report.brief.values import SCHEMA_VERSION, BriefDocument
 FOLDER: Final = Path(__file__).parent.parent / "docs" / "reference"
 SCHEMA: Final = FOLDER / "brief.schema.json"
 PAGE: Final = FOLDER / "brief-json.md"
+_NAMES: Final = {"string": "text", "boolean": "true or false"}
 INTRO: Final = f"""\
 # `steno brief --json`
 
@@ -121,15 +122,11 @@ def _type(rules: dict[str, Any]) -> str:
         return f"list of {_type(rules['items'])}"
     if rules.get("format") == "date-time":
         return "time"
-    if rules.get("type") == "object":
-        inner = rules.get("additionalProperties")
-        return f"object of {_type(inner)}" if isinstance(inner, dict) and inner else "object"
-    return {
-        "string": "text",
-        "integer": "integer",
-        "number": "number",
-        "boolean": "true or false",
-    }.get(rules.get("type", ""), rules.get("type", "anything"))
+    kind: str = rules.get("type", "anything")
+    inner: Any = rules.get("additionalProperties")
+    if kind == "object" and inner:
+        return f"object of {_type(inner)}"
+    return _NAMES.get(kind, kind)
 
 
 def main(arguments: list[str]) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.agent.stage import Stage
 from tests.builders import Session as Made
-from tests.builders import session, text, tool
+from tests.builders import session, tool
 from tests.published.opencontext import PROJECT, SESSION, ContextFile, backup, call
 from tests.session.opened import opened
 
@@ -294,7 +294,9 @@ def test_003_snapshots_may_hold_the_content_itself() -> None:
 
 def test_003_snapshots_of_earlier_work_and_of_abandoned_branches_are_no_changes() -> None:
     made = ContextFile().user("One.")
-    made.snapshot({"a.py": backup("aa", 8, backupTime="2026-01-01T00:00:00.000Z")})
+    before = {"backupTime": "2026-01-01T00:00:00.000Z"}
+    files = {"a.py": backup("aa", 8, **before), "b.py": backup("bb", 1, **before)}
+    made.snapshot({**files, "resumed.py": backup("rr", 3, backupTime="2026-02-14T13:00:02.000Z")})
     made.assistant("1")
     fork = made.last
     made.user("Wrong way.").assistant(call("t1", "Bash", command="x"))
@@ -303,7 +305,7 @@ def test_003_snapshots_of_earlier_work_and_of_abandoned_branches_are_no_changes(
     brief = made.user("Right way.").assistant("2").brief()
     assert [turn.text for turn in brief.turns] == ["One.", "Right way."]
     told = [(each.path, each.change) for turn in brief.turns for each in turn.backups]
-    assert told == [("a.py", "earlier")]
+    assert told == [("a.py", "earlier"), ("b.py", "earlier"), ("resumed.py", "earlier")]
     assert brief.work.snapshot_files == ()
 
 
@@ -414,7 +416,7 @@ def test_003_compacted_sessions_are_told_whole_in_the_form_of_001() -> None:
 
 
 def test_003_compacted_sessions_are_told_whole_in_the_form_of_steno(tmp_path: Path) -> None:
-    script = Script().on("Summarize", "They spoke of apples.").otherwise([text("Yes.")])
+    script = Script().on("Summarize", "They spoke of apples.").otherwise("Yes.")
     stage = Stage(tmp_path, script)
 
     async def act(agent: Agent) -> None:

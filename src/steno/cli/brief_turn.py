@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from steno.report import words
-from steno.safe.terminal import Line, clean, one_line, without_colours, wrap
+from steno.safe.terminal import Line, clean, one_line, width, without_colours, wrap
 
 if TYPE_CHECKING:
     from steno.report.brief.turn_content import (
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["client_notes", "full_turn"]
 
 _MARKS: Final = {"ok": ("✓", "green"), "failed": ("✗", "red"), "denied": ("✗", "yellow")}
-_NARROWEST: Final = 20
+_NARROWEST: Final = 8
 
 
 def client_notes(turn: "Asked") -> Iterator[str]:
@@ -44,24 +44,24 @@ def full_turn(turn: "Asked", head: str, columns: int) -> Iterator[Line]:
     yield from _rows(turn.texts, turn.calls, f"{pad}  ", columns)
     for agent in turn.agents:
         yield from _agent(agent, f"{pad}  ", columns)
-    for each in turn.compactions:
-        if each.kind != "full":
-            yield [f"{pad}  ", (_compacted(each), "dim")]
-    for backup in turn.backups:
-        yield [f"{pad}  ", (one_line(_backup(backup), columns - len(pad) - 2), "dim")]
-    for operation in turn.queue:
-        yield [f"{pad}  ", (one_line(_queued(operation), columns - len(pad) - 2), "dim")]
+    micro = (each for each in turn.compactions if each.kind != "full")
     facts = [words.duration(turn.seconds), "interrupted" if turn.interrupted else ""]
-    told = "  ".join(fact for fact in facts if fact)
-    if told:
-        yield [(f"{pad}  {told}", "dim")]
+    notes = [
+        *map(_compacted, micro),
+        *map(_backup, turn.backups),
+        *map(_queued, turn.queue),
+        "  ".join(fact for fact in facts if fact),
+    ]
+    for note in notes:
+        if note:
+            yield [f"{pad}  ", (one_line(note, columns - len(pad) - 2), "dim")]
     yield []
 
 
 def _before(turn: "Asked", pad: str, columns: int) -> Iterator[Line]:
     for each in turn.compactions:
         if each.kind == "full":
-            yield [f"{pad}  ", (_compacted(each), "dim")]
+            yield [f"{pad}  ", (one_line(_compacted(each), columns - len(pad) - 2), "dim")]
             yield from _text(each.summary, f"{pad}    ", columns, "dim")
 
 
@@ -81,12 +81,25 @@ def _rows(
 def _call(call: "ToolCall", pad: str, columns: int) -> Iterator[Line]:
     mark = _MARKS.get(call.state, ("◻", "yellow"))
     state = "" if call.state == "ok" else f"{call.state}  "
-    yield [pad, mark, f" {one_line(call.tool)}", (f"  {one_line(state + call.outcome)}", "dim")]
+    yield _headed(pad, mark, call.tool, state + call.outcome, columns)
     for name, value in call.input.items():
         text = value if isinstance(value, str) else _json(value)
         size = call.cut.get(name)
         more = f" … [{size:,} characters]" if size is not None else ""
         yield from _text(f"{name}: {text}{more}", f"{pad}    ", columns, "dim")
+
+
+def _headed(pad: str, mark: tuple[str, str], name: str, said: str, columns: int) -> Line:
+    """Return a line with a mark and a name, and what is said of it as far as there is room."""
+    room = columns - len(pad) - 2
+    shown = one_line(name, room)
+    left = room - width(shown) - 2
+    return [
+        pad,
+        mark,
+        f" {shown}",
+        (f"  {one_line(said, left)}" if left > 1 and said else "", "dim"),
+    ]
 
 
 def _json(value: Any) -> str:
@@ -97,13 +110,8 @@ def _agent(agent: "SubAgent", pad: str, columns: int) -> Iterator[Line]:
     facts = [agent.status, "in the background" if agent.background else ""]
     if agent.updates:
         facts.append(words.count(agent.updates, "progress record"))
-    told = one_line("  ".join(fact for fact in facts if fact))
-    yield [
-        pad,
-        ("▪", "magenta"),
-        f" {one_line(f'{agent.kind} {agent.task}')}",
-        (f"  {told}", "dim"),
-    ]
+    told = "  ".join(fact for fact in facts if fact)
+    yield _headed(pad, ("▪", "magenta"), f"{agent.kind} {agent.task}", told, columns)
     for name, text in (("prompt", agent.prompt), ("report", agent.report)):
         if name == "report":
             yield from _rows(agent.texts, agent.calls, f"{pad}    ", columns)

@@ -191,9 +191,12 @@ class _Lines:
     # Turn by turn
 
     def _turns(self) -> Iterator[Line]:
-        turns = [turn for turn in self._brief.turns if not turn.idle]
-        for turn in turns:
-            yield from self._turn(turn)
+        for turn in self._brief.turns:
+            if not turn.idle:
+                yield from self._turn(turn)
+                continue
+            for line in client_notes(turn):
+                yield [(f"       {cut(line, self._wide - 7)}", "dim")]
 
     def _turn(self, turn: "Asked") -> Iterator[Line]:
         head = f"{turn.number:>3}  {words.clock(turn.started):5}  "

@@ -31,6 +31,7 @@ __all__ = [
 BACKUP_TYPES: Final = frozenset(("file-history-snapshot", "file-history-delta"))
 """The types of record that name backups."""
 _DRIVE: Final = 2
+_BIG: Final = 1 << 53
 
 
 class BackupEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,11 +82,15 @@ def _entry(path: str, value: Any) -> BackupEntry | None:
     return BackupEntry(
         path=path,
         file_name=name if isinstance(name, str) else "",
-        version=version if version.__class__ is int else None,
+        version=version if _is_number(version) else None,
         time=time if isinstance(time, str | int | float) else None,
         missing=name is None and "backupFileName" in backup,
         folder=folder if isinstance(folder, str) else "",
     )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < _BIG
 
 
 def fingerprint(entry: BackupEntry) -> str:

@@ -52,7 +52,6 @@ _LAST: Final[dict[Origin, LastMessage]] = {
 }
 _EXITS: Final = frozenset(("/exit", "/quit"))
 _TITLE: Final = 200
-_BIG: Final = 1 << 53
 
 
 class Fold:
@@ -346,10 +345,9 @@ class Fold:
                 continue
             state.backups[entry.path] = fingerprint(entry)
             made = millis(taken if entry.time is None else entry.time)
-            version = entry.version if entry.version is not None and entry.version < _BIG else None
             when = time if made is None else made
             state.unplaced.append(
-                (message, entry.path, entry.folder, state.turn.number, version, when)
+                (message, entry.path, entry.folder, state.turn.number, entry.version, when)
             )
 
     def _place_backups(self, project: str) -> None:

@@ -90,7 +90,7 @@ class _Hostile:
             order=[0, 1, 5],
         )
 
-    def content(self) -> dict[str, tuple[Any, ...]]:
+    def content(self) -> dict[str, Any]:
         """Return what a turn holds beside its prompt and answer."""
         both = [True, False]
         texts = self.some(turn_content.AssistantText, "text", synthetic=both, order=[0, 2, 4])

@@ -14,6 +14,7 @@ from steno.session.transcript import Transcript
 
 __all__ = ["compactions_by_turn"]
 
+_BIG: Final = 1 << 53
 _APPLIED: Final = b'"applied_edits"'
 
 
@@ -41,14 +42,15 @@ def _recorded(transcript: Transcript, seam: Compaction) -> ContextCompaction:
     numbers = numbers or {}
     ids = as_list(numbers.get("compactedToolIds"))
     attachments = as_list(numbers.get("clearedAttachmentUUIDs"))
+    before, after = _whole(seam.pre_tokens), _whole(seam.post_tokens)
     saved = _whole(numbers.get("tokensSaved"))
-    if saved is None and seam.pre_tokens is not None and seam.post_tokens is not None:
-        saved = max(0, seam.pre_tokens - seam.post_tokens)
+    if saved is None and before is not None and after is not None:
+        saved = max(0, before - after)
     return ContextCompaction(
         kind=seam.kind,
         trigger=seam.trigger,
-        pre_tokens=seam.pre_tokens,
-        post_tokens=seam.post_tokens,
+        pre_tokens=before,
+        post_tokens=after,
         tokens_saved=saved,
         compacted_tool_ids=tuple(each for each in ids or () if isinstance(each, str)),
         results_removed=None if ids is None else len(ids),
@@ -92,4 +94,4 @@ def _edits(record: Record) -> list[ContextCompaction]:
 
 
 def _whole(value: Any) -> int | None:
-    return int(value) if value.__class__ in (int, float) and value >= 0 else None
+    return int(value) if value.__class__ in (int, float) and 0 <= value < _BIG else None

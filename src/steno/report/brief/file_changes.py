@@ -33,9 +33,13 @@ _SLACK: Final = 60_000
 
 
 def backups_by_turn(
-    transcript: Transcript, positions: TurnPositions, project: str
+    transcript: Transcript, positions: TurnPositions, project: str, began: float | None
 ) -> dict[int, list[FileBackup]]:
-    """Return the new backups of each turn, by its number, in the order of the file."""
+    """Return the new backups of each turn, by its number, in the order of the file.
+
+    `began` is when the first record was written: what was backed up before is no change here.
+    """
+    first = None if began is None else round(began * 1000)
     known: dict[str, str] = {}
     found: dict[int, list[FileBackup]] = {}
     for node in transcript.nodes:
@@ -46,7 +50,9 @@ def backups_by_turn(
         update, taken = is_update(fields), millis(snapshot_time(fields))
         for entry in backups_in(fields):
             path = below(absolute_path(entry, project), project)
-            change = _change(entry, known.get(path), taken, update=update)
+            change = _change(entry, known.get(path), taken, first, update=update)
+            if change == "before_turn" and path not in known and number == positions.first:
+                change = "earlier"
             known[path] = fingerprint(entry)
             if change is None or number is None:
                 continue
@@ -56,18 +62,21 @@ def backups_by_turn(
 
 
 def _change(
-    entry: BackupEntry, before: str | None, taken: int | None, *, update: bool
+    entry: BackupEntry, before: str | None, taken: int | None, first: int | None, *, update: bool
 ) -> BackupChange | None:
     """Return when the file was changed; None where the backup is not new."""
     if before is not None:
         if before == fingerprint(entry):
             return None
         return "in_turn" if update else "before_turn"
-    if update or (entry.version or 1) <= 1:
+    if update:
         return "in_turn"
-    made = millis(entry.time)
-    carried_over = made is not None and taken is not None and made < taken - _SLACK
-    return "earlier" if carried_over else "before_turn"
+    # A first backup is made at any time in a turn, all others together with the snapshot.
+    is_first = (entry.version or 1) <= 1
+    made, limit = millis(entry.time), first if is_first else taken
+    if made is not None and limit is not None and made < limit - _SLACK:
+        return "earlier"
+    return "in_turn" if is_first else "before_turn"
 
 
 def _backup(entry: BackupEntry, path: str, change: BackupChange, taken: int | None) -> FileBackup:

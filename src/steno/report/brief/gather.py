@@ -205,7 +205,8 @@ class _Content:
         positions = TurnPositions(transcript, turns)
         self._reader = TurnReader(full=full)
         self._transcript = transcript
-        backups = backups_by_turn(transcript, positions, session.project)
+        began = _seconds(session.facts.started)
+        backups = backups_by_turn(transcript, positions, session.project, began)
         changed = {each.path for each in whole.files}
         self._backups, alone = only_in_backups(backups, changed)
         self.work = msgspec.structs.replace(whole, snapshot_files=tuple(alone))

@@ -156,7 +156,11 @@ def _session(brief: Brief, level: str, limits: TextLimits) -> Iterator[str]:
     turns = [turn for turn in brief.turns if not turn.idle]
     if turns:
         yield f"{level}# Turns"
-    for turn in turns:
+    for turn in brief.turns:
+        if turn.idle:
+            # Nothing came of it, but what was left out of the context is told.
+            yield from content_before(turn, limits)
+            continue
         alone = len(turns) == 1 and not brief.elsewhere
         yield from _turn(turn, f"{level}##", limits, alone=alone)
     if brief.omitted:

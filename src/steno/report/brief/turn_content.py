@@ -27,7 +27,7 @@ Moment: TypeAlias = Annotated[float, Meta(extra_json_schema={"format": "date-tim
 BackupChange: TypeAlias = Literal["in_turn", "before_turn", "earlier"]
 """in_turn      the file was backed up before its first change in this turn
 before_turn  the file differs from its last backup: it was changed before this turn began
-earlier      the backup is older than the records of this file
+earlier      the change is older than the records of this session's file
 """
 AgentSource: TypeAlias = Literal["transcript", "progress", "result"]
 """transcript  the sub-agent's own records
@@ -86,7 +86,7 @@ class FileBackup(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     """Relative to the project where the file is inside it."""
     change: BackupChange = "in_turn"
-    """When the file was changed, relative to the turn."""
+    """When the file changed: `in_turn`, `before_turn` (since its last backup), or `earlier` than this session's records."""
     version: int | None = None
     """The number of the backup, where the record has one."""
     backup_file: str = ""

@@ -38,7 +38,7 @@ _IDS: Final = 5
 _CHANGES: Final = {
     "in_turn": "",
     "before_turn": "changed before this turn",
-    "earlier": "backed up before the first record here",
+    "earlier": "changed before the session began",
 }
 _OPERATIONS: Final = {
     "enqueue": "added",

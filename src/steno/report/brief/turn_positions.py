@@ -14,6 +14,8 @@ class TurnPositions:
     """Places records in turns: by the message they name, or else by their position in the file."""
 
     def __init__(self, transcript: Transcript, turns: Sequence[Turn]) -> None:
+        self.first = turns[0].number if turns else None
+        """The number of the first turn."""
         self._by_uuid = transcript.by_uuid
         self._numbers = {node.index: turn.number for turn in turns for node in turn.nodes}
         self._indexes = sorted(self._numbers)
