@@ -427,9 +427,24 @@ def test_003_compacted_sessions_are_told_whole_in_the_form_of_steno(tmp_path: Pa
 
     stage.play(act)
     brief = brief_of(Session(load(BytesSource(stage.data)), name=SESSION))
-    assert [turn.text for turn in brief.turns] == ["Tell me of apples.", "And now?", "Go on."]
+    # The last turn is said again below the summary, and is told once all the same.
+    prompts = list(dict.fromkeys(turn.text for turn in brief.turns))
+    assert prompts == ["Tell me of apples.", "And now?", "Go on."]
+    assert [each.text for turn in brief.turns for each in turn.texts] == ["Yes."] * 3
     (seam,) = [each for turn in brief.turns for each in turn.compactions]
     assert (seam.kind, "They spoke of apples." in seam.summary) == ("full", True)
+
+
+def test_003_compacted_in_the_middle_of_a_turn_it_is_told_in_the_middle() -> None:
+    made = _began()
+    made.assistant(call("t2", "Bash", command="make")).result("t2")
+    made.microcompact(trigger="auto", preTokens=9_000, tokensSaved=4_000)
+    brief = made.assistant("After.").brief()
+    (turn,) = brief.turns
+    (seam,) = turn.compactions
+    assert seam.order == turn.texts[-1].order == 4
+    written = as_markdown(brief)
+    assert written.index("`make`") < written.index("4.0k tokens") < written.index("After.")
 
 
 # The queue

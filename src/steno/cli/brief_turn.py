@@ -44,10 +44,10 @@ def full_turn(turn: "Asked", head: str, columns: int) -> Iterator[Line]:
     yield from _rows(turn.texts, turn.calls, f"{pad}  ", columns)
     for agent in turn.agents:
         yield from _agent(agent, f"{pad}  ", columns)
-    micro = (each for each in turn.compactions if each.kind != "full")
+    within = (each for each in turn.compactions if each.order >= 0)
     facts = [words.duration(turn.seconds), "interrupted" if turn.interrupted else ""]
     notes = [
-        *map(_compacted, micro),
+        *map(_compacted, within),
         *map(_backup, turn.backups),
         *map(_queued, turn.queue),
         "  ".join(fact for fact in facts if fact),
@@ -60,7 +60,7 @@ def full_turn(turn: "Asked", head: str, columns: int) -> Iterator[Line]:
 
 def _before(turn: "Asked", pad: str, columns: int) -> Iterator[Line]:
     for each in turn.compactions:
-        if each.kind == "full":
+        if each.order < 0:
             yield [f"{pad}  ", (one_line(_compacted(each), columns - len(pad) - 2), "dim")]
             yield from _text(each.summary, f"{pad}    ", columns, "dim")
 

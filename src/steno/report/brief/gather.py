@@ -219,7 +219,11 @@ class _Content:
         """Return a turn with everything that belongs to it."""
         prompt, number = turn.prompt, turn.number
         said = "" if prompt is None or prompt.origin in _BY_CLIENT else prompt.text
-        texts, calls = self._reader.read(self._transcript, turn)
+        rows = self._reader.read(self._transcript, turn)
+        compactions = (
+            msgspec.structs.replace(each, order=rows.orders.get(each.uuid, 0))
+            for each in self._compactions.get(number, ())
+        )
         backups = self._backups.get(number, [])
         work = _part(self.work, deeds, {number}, self._project)
         only = (each for each in backups if not each.by_call and each.change != "earlier")
@@ -238,12 +242,12 @@ class _Content:
             seconds=turn.duration,
             interrupted=turn.interrupted,
             compacted=turn.compaction is not None and turn.compaction.kind == "full",
-            idle=not (turn.answer or calls or work.tools or turn.interrupted or by_human),
-            texts=tuple(texts),
-            calls=tuple(calls),
+            idle=not (turn.answer or rows.calls or work.tools or turn.interrupted or by_human),
+            texts=rows.texts,
+            calls=rows.calls,
             agents=tuple(self._agents.get(number, ())),
             backups=tuple(backups),
-            compactions=tuple(self._compactions.get(number, ())),
+            compactions=tuple(compactions),
             queue=tuple(self._queue.get(number, ())),
             work=work,
         )

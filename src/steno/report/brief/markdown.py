@@ -159,7 +159,7 @@ def _session(brief: Brief, level: str, limits: TextLimits) -> Iterator[str]:
     for turn in brief.turns:
         if turn.idle:
             # Nothing came of it, but what was left out of the context is told.
-            yield from content_before(turn, limits)
+            yield from conversation((), (), limits, turn.compactions)
             continue
         alone = len(turns) == 1 and not brief.elsewhere
         yield from _turn(turn, f"{level}##", limits, alone=alone)
@@ -394,7 +394,8 @@ def _turn(turn: Asked, level: str, limits: TextLimits, *, alone: bool) -> Iterat
     if done and not alone:
         yield f"Did: {'; '.join(done)}."
     texts = [text for text in turn.texts if not text.final]
-    yield from conversation(texts, turn.calls, limits)
+    within = [each for each in turn.compactions if each.order >= 0]
+    yield from conversation(texts, turn.calls, limits, within)
     yield from content_after(turn, limits)
     if turn.answer:
         yield f"Answered:{quoted(turn.answer, limits.text)}"

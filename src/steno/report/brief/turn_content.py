@@ -104,6 +104,8 @@ class FileBackup(msgspec.Struct, frozen=True, kw_only=True):
 class ContextCompaction(msgspec.Struct, frozen=True, kw_only=True):
     """The client made the context smaller."""
 
+    order: int = 0
+    """Before which of the texts and calls it happened, by their `order`; -1 before the prompt."""
     kind: Literal["full", "micro"] = "full"
     """`full`: the conversation was replaced by a summary; `micro`: old tool results were removed."""
     trigger: str = ""

@@ -67,15 +67,14 @@ def quoted(text: str, longest: int) -> str:
 
 
 def content_before(turn: Asked, limits: TextLimits) -> Iterator[str]:
-    """Yield what happened right before a turn: full compactions."""
-    yield from (_compaction(each, limits) for each in turn.compactions if each.kind == "full")
+    """Yield the compactions before the prompt of a turn."""
+    yield from (_compaction(each, limits) for each in turn.compactions if each.order < 0)
 
 
 def content_after(turn: Asked, limits: TextLimits) -> Iterator[str]:
-    """Yield sub-agents, context savings, backups and the queue of a turn."""
+    """Yield sub-agents, backups and the queue of a turn."""
     for agent in turn.agents:
         yield from _agent(agent, limits)
-    yield from (_compaction(each, limits) for each in turn.compactions if each.kind != "full")
     if turn.backups:
         yield f"Files backed up by the client: {'; '.join(map(_backup, turn.backups))}."
     if turn.queue:
@@ -83,10 +82,14 @@ def content_after(turn: Asked, limits: TextLimits) -> Iterator[str]:
 
 
 def conversation(
-    texts: Iterable[AssistantText], calls: Iterable[ToolCall], limits: TextLimits
+    texts: Iterable[AssistantText],
+    calls: Iterable[ToolCall],
+    limits: TextLimits,
+    compactions: Iterable[ContextCompaction] = (),
 ) -> Iterator[str]:
-    """Yield texts and calls in order; calls behind one another are one list."""
-    rows: list[AssistantText | ToolCall] = [*texts, *calls]
+    """Yield texts, calls and compactions in order; calls behind one another are one list."""
+    # What stands before a text or a call has the same position, and comes first.
+    rows: list[AssistantText | ToolCall | ContextCompaction] = [*compactions, *texts, *calls]
     listed: list[str] = []
     for row in sorted(rows, key=lambda each: each.order):
         if isinstance(row, ToolCall):
@@ -95,6 +98,9 @@ def conversation(
         if listed:
             yield "\n".join(listed)
             listed = []
+        if isinstance(row, ContextCompaction):
+            yield _compaction(row, limits)
+            continue
         said = "Said by the client" if row.synthetic else "Said"
         yield f"{said}:{quoted(row.text, limits.text)}"
     if listed:

@@ -15,9 +15,19 @@ from steno.session.story.turns import Turn
 from steno.session.story.usage import SYNTHETIC
 from steno.session.transcript import Transcript
 
-__all__ = ["TurnReader"]
+__all__ = ["TurnReader", "TurnRows"]
 
 _UNCUT: Final = 1 << 62
+_BEFORE: Final = -1
+
+
+class TurnRows(msgspec.Struct, frozen=True):
+    """The texts and calls of a turn."""
+
+    texts: tuple[AssistantText, ...]
+    calls: tuple[ToolCall, ...]
+    orders: dict[str, int]
+    """The position at which each record stands among them, by its id; -1 before the prompt."""
 
 
 class TurnReader:
@@ -27,15 +37,23 @@ class TurnReader:
         self.longest = _UNCUT if full else KEPT
         """Characters of a parameter that are kept."""
 
-    def read(
-        self, transcript: Transcript, turn: Turn, first: int = 0
-    ) -> tuple[list[AssistantText], list[ToolCall]]:
+    def read(self, transcript: Transcript, turn: Turn, first: int = 0) -> TurnRows:
         """Return the texts and calls of a turn; `first` is the position of the first of them."""
         texts: list[AssistantText] = []
         calls: list[ToolCall] = []
+        orders: dict[str, int] = {}
         steps = _steps_by_call(turn.steps)
+        asked = turn.prompt is None
+        repeated = ""
         for node in turn.nodes:
+            asked = asked or (turn.prompt is not None and node is turn.prompt.node)
+            if node.uuid:
+                orders[node.uuid] = first + len(texts) + len(calls) if asked else _BEFORE
             if node.type != "assistant":
+                continue
+            if node.message_id and node.message_id in (repeated, f"msg_{node.parent}"):
+                # Behind a compaction steno says the last turn again, under ids made like this.
+                repeated = node.message_id
                 continue
             record = transcript.record(node)
             synthetic = node.model == SYNTHETIC or bool(record.envelope.is_api_error_message)
@@ -56,7 +74,7 @@ class TurnReader:
                             uuid=node.uuid or "",
                         )
                     )
-        return list(_with_final(texts, turn.answer)), calls
+        return TurnRows(tuple(_with_final(texts, turn.answer)), tuple(calls), orders)
 
     def queued(self, transcript: Transcript, turn: Turn) -> tuple[str, ...]:
         """Return what was said while the turn ran, whole: its steps have only the first lines."""
@@ -70,9 +88,9 @@ class TurnReader:
         texts: list[AssistantText] = []
         calls: list[ToolCall] = []
         for turn in turns:
-            more_texts, more_calls = self.read(transcript, turn, len(texts) + len(calls))
-            texts += more_texts
-            calls += more_calls
+            rows = self.read(transcript, turn, len(texts) + len(calls))
+            texts += rows.texts
+            calls += rows.calls
         return tuple(texts), tuple(calls)
 
     def _call(
