@@ -57,6 +57,9 @@ class _Learner:
             self._stretch()
         self._learn_envelope()
         for key, tally in observer.tallies.items():
+            # What stands in a map with free keys has no place in the catalogue.
+            if key[2].rpartition(".")[2] == FREE:
+                continue
             if all(is_plain_name(part) or part == _ANY_MCP for part in _parts(tally.place)):
                 self._learn(key, tally)
 
@@ -80,16 +83,18 @@ class _Learner:
                 if not self._is_around(tally):
                     self._at(tally.place).update(tally.sketch.entry())
             case "TYPE_MISMATCH":
-                if key[2].rpartition(".")[2] != FREE:
-                    self._mismatch(tally)
+                self._mismatch(tally)
             case "PUBLISHED_FORM":
                 # No client writes it.
                 pass
             case "MISSING_FIELD":
-                if tally.place != ("envelope", "type"):
-                    self._at(tally.place)["optional"] = True
+                self._missing(tally)
             case "NEW_VALUE":
                 self._value(tally.enum, key[3])
+
+    def _missing(self, tally: Tally) -> None:
+        if tally.place != ("envelope", "type"):
+            self._at(tally.place)["optional"] = True
 
     def _value(self, enum: str, value: str) -> None:
         if not is_plain_name(value):

@@ -103,6 +103,10 @@ class State(msgspec.Struct):
     """The calls of such answers that have no result yet."""
     open: dict[str, Call] = {}
     last: LastState = msgspec.field(default_factory=LastState)
+    backups: dict[str, str] = {}
+    """The fingerprint of the newest backup of each file."""
+    unplaced: list[Row] = []
+    """Backups that were named before the folder was known that their paths begin in."""
 
     @property
     def ending(self) -> Ending:
@@ -147,6 +151,7 @@ class Harvest(msgspec.Struct):
     docs: list[Doc] = []
     sizes: list[Row] = []
     """Lines of changes in earlier stretches: (added, removed, message, place)."""
+    backups: list[Row] = []
     in_dialect: bool = False
     """Whether a record in a dialect was met: nothing was read, the file is to be converted."""
 

@@ -43,6 +43,7 @@ SELECT t.message, t.place, t.turn, t.call, t.name, t.time, t.result, t.ended, m.
 FROM tool_calls t JOIN messages m ON m.id = t.message JOIN messages r ON r.id = t.result
 WHERE t.path = ? AND t.failed = 0 AND t.name IN ({_MARKS})
 """
+_BACKED_UP: Final = f"SELECT DISTINCT message >> {SHIFT} FROM file_backups WHERE path = ?"
 _OWNER: Final = """
 SELECT s.file, s.id, s.agent, s.project, s.title, s.rewound, f.path
 FROM sessions s JOIN files f ON f.id = s.file
@@ -98,6 +99,9 @@ class Finder:
     def touches(self) -> list[Touch]:
         """Return all touches in the order they happened."""
         found = list(self._calls())
+        rows = self._connection.execute(_BACKED_UP, (self._path,)).fetchall()
+        for (file,) in rows:
+            self._takes(file)
         for file in list(self.owners):
             found += self._besides(file)
         return sorted(found, key=_order)
@@ -192,7 +196,7 @@ class Finder:
         source = self._source(file)
         if source is None or not self._name:
             return
-        backups = Backups(owner.path, owner.id, self._path)
+        backups = Backups(owner.path, owner.id, self._path, owner.project)
         mark = file_history_name(self._path, 1).partition("@")[0]
         needles = [_quoted(self._name), mark.encode()]
         for offset, line in _lines_with(source, needles):
