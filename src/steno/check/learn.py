@@ -7,7 +7,7 @@ What has no plain name is not learned, for it may be a map with free keys.
 
 from typing import Any, Final, cast
 
-from steno.check.drift import FREE, Observer
+from steno.check.drift import Observer
 from steno.check.observed import Code, Key, Tally
 from steno.check.shapes import Place, Slot
 from steno.check.sketch import Entry, Sketch, fields_of, ordered
@@ -80,16 +80,14 @@ class _Learner:
                 if not self._is_around(tally):
                     self._at(tally.place).update(tally.sketch.entry())
             case "TYPE_MISMATCH":
-                if key[2].rpartition(".")[2] != FREE:
-                    self._mismatch(tally)
-            case "PUBLISHED_FORM":
-                # No client writes it.
-                pass
-            case "MISSING_FIELD":
-                if tally.place != ("envelope", "type"):
-                    self._at(tally.place)["optional"] = True
+                self._mismatch(tally)
+            case "MISSING_FIELD" if tally.place != ("envelope", "type"):
+                self._at(tally.place)["optional"] = True
             case "NEW_VALUE":
                 self._value(tally.enum, key[3])
+            case "MISSING_FIELD" | "PUBLISHED_FORM":
+                # No client writes such a form of a description.
+                pass
 
     def _value(self, enum: str, value: str) -> None:
         if not is_plain_name(value):
