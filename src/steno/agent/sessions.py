@@ -12,6 +12,7 @@ from steno.agent.branch import git_branch
 from steno.agent.conversation import BROKEN_OFF, Conversation, Figures
 from steno.agent.meter import tokens_of
 from steno.agent.recorder import VERSION, Recorder, new_id, rising
+from steno.agent.slugs import is_slug
 from steno.errors import BadRequest, NotFound
 from steno.format.compose import Place
 from steno.format.dialects.converted import ConvertedSource
@@ -286,7 +287,8 @@ def _slug(transcript: Transcript) -> str:
     """Return a session's name in words: once it has one, every record carries it."""
     for node in reversed(transcript.nodes):
         if node.converses and node.uuid is not None:
-            return transcript.record(node).envelope.slug or ""
+            slug = transcript.record(node).envelope.slug or ""
+            return slug if is_slug(slug) else ""
     return ""
 
 
