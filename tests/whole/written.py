@@ -132,8 +132,8 @@ def _console(folder: Path) -> House:
 def _headless(folder: Path) -> tuple[House, list[dict[str, Any]]]:
     script = Script().on("count the pears", "Two pears.")
     script.on("go", [tool("Bash", command="echo one; echo two")])
-    pears = {"description": "d", "prompt": "count the pears", "run_in_background": True}
-    script.then(tool("Agent", **pears)).then("Done.")
+    call = tool("Agent", description="d", prompt="count the pears", run_in_background=True)
+    script.then(call).then("Done.")
     house = House(folder, script.otherwise("Yes."))
     _, lines = house.headless("go", "and")
     return house, lines
