@@ -173,8 +173,8 @@ def test_an_attachment_or_progress_kind_names_what_it_carries(name: str) -> None
 
 def test_exactly_the_kinds_told_by_others_are_marked_as_claimed() -> None:
     claimed = {kind.name.removeprefix("system/") for kind in catalogue().kinds() if kind.claimed}
-    # No client writes `steno-aside`: a repair does. Of `complete` only a description says so.
-    assert claimed == {*CLAIMED.split(), "steno-aside", "queue-operation/complete"}
+    # No client writes `steno-aside`: a repair does.
+    assert claimed == {*CLAIMED.split(), "steno-aside"}
 
 
 def test_a_side_record_has_no_envelope() -> None:

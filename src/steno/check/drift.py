@@ -189,8 +189,6 @@ class Observer:
             for item in value.values():
                 if isinstance(item, dict):
                     self._object(slot.values, cast("dict[str, Any]", item))
-                else:
-                    self._mismatched_value(slot, item)
 
     def _list(self, slot: Slot, value: list[Any]) -> None:
         if slot.elements and not slot.elements.issuperset(map(type, value)):
@@ -307,11 +305,6 @@ class Observer:
             if json_type(item) not in known:
                 key = (slot.owner, f"{slot.path}[]")
                 self._note("TYPE_MISMATCH", key, place, item, known=known)
-
-    def _mismatched_value(self, slot: Slot, value: Any) -> None:
-        """Note what stands in a map in place of an object."""
-        key = (slot.owner, f"{slot.path}.*")
-        self._note("TYPE_MISMATCH", key, (*slot.place, "values"), value, known=("obj",))
 
     def _new_value(self, slot: Slot, value: str) -> None:
         key = (slot.owner, slot.path)

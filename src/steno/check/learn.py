@@ -138,9 +138,6 @@ class _Learner:
 
     def _mismatch(self, tally: Tally) -> None:
         *above, last = tally.place
-        if last == "values":
-            # The catalogue has no types for what stands in a map: only objects do.
-            return
         if last in ("of", "result_types"):
             here, name = self._at(tuple(above)), last
         else:

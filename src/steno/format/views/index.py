@@ -104,7 +104,6 @@ KINDS: Final[dict[str, str]] = {
     "progress/query_update": "progress.QueryUpdate",
     "progress/search_results_received": "progress.SearchResultsReceived",
     "progress/waiting_for_task": "progress.WaitingForTask",
-    "queue-operation/complete": "side.Complete",
     "queue-operation/dequeue": "side.Dequeue",
     "queue-operation/enqueue": "side.Enqueue",
     "queue-operation/popAll": "side.PopAll",

@@ -237,13 +237,6 @@ class PrLink(View, frozen=True):
     pr_url: str | None = field(default=None, name="prUrl")
 
 
-class Complete(View, frozen=True):
-    """`queue-operation/complete`, known from others only."""
-
-    content: str | None = None
-    operation: str | None = None
-
-
 class Dequeue(View, frozen=True):
     """`queue-operation/dequeue`, 2.0.76 to 2.1.325."""
 
