@@ -220,7 +220,7 @@ class _Content:
         prompt, number = turn.prompt, turn.number
         said = "" if prompt is None or prompt.origin in _BY_CLIENT else prompt.text
         rows = self._reader.read(self._transcript, turn)
-        compactions = (
+        compactions = tuple(
             msgspec.structs.replace(each, order=rows.orders.get(each.uuid, 0))
             for each in self._compactions.get(number, ())
         )
@@ -241,13 +241,13 @@ class _Content:
             started=_seconds(turn.started),
             seconds=turn.duration,
             interrupted=turn.interrupted,
-            compacted=turn.compaction is not None and turn.compaction.kind == "full",
+            compacted=any(each.kind == "full" and each.order < 0 for each in compactions),
             idle=not (turn.answer or rows.calls or work.tools or turn.interrupted or by_human),
             texts=rows.texts,
             calls=rows.calls,
             agents=tuple(self._agents.get(number, ())),
             backups=tuple(backups),
-            compactions=tuple(compactions),
+            compactions=compactions,
             queue=tuple(self._queue.get(number, ())),
             work=work,
         )
