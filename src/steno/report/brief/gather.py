@@ -213,7 +213,9 @@ class _Content:
         self._compactions = compactions_by_turn(session, turns, positions)
         self._queue = queue_by_turn(transcript, positions)
         progress = progress_by_call(transcript, self._reader.longest)
-        self._agents = agents_by_turn(deeds, session.loose_agents, turns, progress, self._reader)
+        self._agents = agents_by_turn(
+            deeds, session.loose_agents, turns, positions, progress, self._reader
+        )
 
     def asked(self, turn: Turn, deeds: Sequence[Deed]) -> Asked:
         """Return a turn with everything that belongs to it."""
