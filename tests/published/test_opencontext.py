@@ -484,6 +484,10 @@ def test_003_queue_operations_stand_in_the_turn_they_belong_to() -> None:
     ]
     assert brief.turns[0].meanwhile == ("Also this,\nand that.",)
     assert f"completed `{done}`" in as_markdown(brief)
+    long = ContextFile().user("One.").queue("enqueue", "word " * 100).assistant("Done.").brief()
+    assert long.turns[0].queue[0].size == 500
+    for budget in (None, 2_000):
+        assert "[500 characters]" in as_markdown(long, budget)
 
 
 # Forms

@@ -256,9 +256,7 @@ def _pruned_content(
         "compactions": tuple(
             replace(each, summary=shortened(each.summary, to)) for each, to in kept["compactions"]
         ),
-        "queue": tuple(
-            replace(each, content=shortened(each.content, _LINE)) for each, _ in kept["queue"]
-        ),
+        "queue": tuple(replace(each, content=each.content[:_LINE]) for each, _ in kept["queue"]),
     }
 
 
