@@ -9,7 +9,7 @@ import msgspec
 
 from steno.cli.names import text_of
 from steno.cli.progress import planned
-from steno.cli.screen import Screen, complain, write_json
+from steno.cli.screen import Screen, complain
 from steno.report import words
 from steno.report.export.steps_folder import StepsJob, StepsReport, sync_steps
 from steno.safe.terminal import Line
@@ -88,7 +88,8 @@ def print_steps_report(
     """Print what a run did."""
     complain_of_failures(report)
     if as_json:
-        write_json(steps_json(report, job.out))
+        # One line for each run, as long as it watches.
+        sys.stdout.buffer.write(msgspec.json.encode(steps_json(report, job.out)) + b"\n")
     else:
         screen.lines([steps_line(report)])
     sys.stdout.flush()

@@ -296,7 +296,7 @@ def _where(choice: Choice, *, leave: str = "") -> tuple[str, list[Any]]:
         low, high = SIZES[choice.size]
         where.append("s.size >= ? AND s.size < ?")
         values += (low, high or _LARGEST)
-    where += _lengths(choice) if leave != "length" else ()
+    where += _lengths(choice, leave=leave)
     if choice.status is not None and leave != "status":
         where.append(_status(choice, choice.status))
     if choice.sessions is not None:
@@ -309,10 +309,10 @@ def _where(choice: Choice, *, leave: str = "") -> tuple[str, list[Any]]:
     return " AND ".join(where), values
 
 
-def _lengths(choice: Choice) -> list[str]:
+def _lengths(choice: Choice, *, leave: str) -> list[str]:
     """Return the conditions on how much there is in a session."""
     where: list[str] = []
-    if choice.min_steps:
+    if choice.min_steps and leave != "min_steps":
         where.append(f"s.step_records >= {choice.min_steps:d}")
     if choice.listed:
         where.append(list_rule_sql(choice.now))
@@ -419,17 +419,16 @@ def sizes_of(connection: sqlite3.Connection, choice: Choice) -> dict[Size, int]:
 def lengths_of(connection: sqlite3.Connection, choice: Choice) -> tuple[dict[int, int], int]:
     """Return how many sessions have so many step records, and how many the list rule shows.
 
-    Counted as if nothing of this was chosen, for the numbers of `LENGTHS` and the one that is chosen.
+    Each as if it was not chosen itself; for the numbers of `LENGTHS` and the one that is chosen.
     """
-    where, values = _where(choice, leave="length")
+    where, values = _where(choice, leave="min_steps")
     numbers = sorted({*LENGTHS, *([choice.min_steps] if choice.min_steps else ())})
     sums = ", ".join(f"total(s.step_records >= {number:d})" for number in numbers)
-    rule = list_rule_sql(choice.now)
-    row = connection.execute(
-        f"SELECT {sums}, total({rule}) {_FROM} WHERE {where}", values
-    ).fetchone()
-    *counts, listed = map(int, row)
-    return dict(zip(numbers, counts, strict=True)), listed
+    row = connection.execute(f"SELECT {sums} {_FROM} WHERE {where}", values).fetchone()
+    counts = dict(zip(numbers, map(int, row), strict=True))
+    where, values = _where(msgspec.structs.replace(choice, listed=True))
+    (listed,) = connection.execute(f"SELECT count(*) {_FROM} WHERE {where}", values).fetchone()
+    return counts, listed
 
 
 def facets_of(

@@ -91,8 +91,16 @@ class OutputFolder:
     # Reading
 
     def names(self) -> list[str]:
-        """Return the names of what is in it, sorted; what killed processes left is not among them."""
-        return [name for name in self._held.names() if not _OWN_FOLDER.fullmatch(name)]
+        """Return the names of what is in it, sorted; what killed processes left is not among them.
+
+        Raises:
+            Unwritable: it cannot be listed.
+        """
+        try:
+            names = self._held.names()
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+        return [name for name in names if not _OWN_FOLDER.fullmatch(name)]
 
     def kind(self, name: str) -> EntryKind:
         """Return what a name in it is."""

@@ -5,6 +5,7 @@ ASSISTANT_MESSAGE, or a TOOL_CALL where it makes one. Summaries have 200 letters
 types, of sub-agents and of files that bear no session's id are left out, as there.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final, Literal, TypeAlias
@@ -51,6 +52,7 @@ SYNC_VERSION: Final = 1
 """Counted on whenever other steps or metadata are made of the same file: all are written anew."""
 WRITER: Final = "steno"
 _LONGEST: Final = 200
+_FOLDER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 SkipReason: TypeAlias = Literal[
     "",
     "empty file",
@@ -122,13 +124,14 @@ def running_until(state: SourceState) -> float:
 def session_id_of(session: Session) -> str:
     """Return the id that steps are written under; nothing for a file that is no session's.
 
-    It is the name of the file. In a dialect files are named by their time, so there it is the id
-    that the records have.
+    It is the name of the file. In a dialect files are named by their time, and ids are no UUIDs, so
+    there it is the id that the records have, or the name of the file, whichever can name a folder.
     """
     if is_uuid(session.name):
         return session.name
-    in_dialect = session.transcript.dialect != "claude"
-    return session.id if in_dialect and is_uuid(session.id) else ""
+    if session.transcript.dialect == "claude":
+        return ""
+    return next((name for name in (session.id, session.name) if _FOLDER.fullmatch(name)), "")
 
 
 def steps_of(session: Session) -> list[dict[str, Any]]:

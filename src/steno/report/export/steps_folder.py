@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import msgspec
 
 from steno.errors import Unreadable
-from steno.format.paths import is_uuid
 from steno.format.records import read_time
 from steno.report.export.names import free_name
 from steno.report.export.source_cache import SourceCache
@@ -335,9 +334,7 @@ def _recorded(name: str, raw: bytes | None) -> _Recorded | None:
         sync = metadata["sync"]
         source, steps = sync["source"], sync["steps"]
         session_id = str(metadata["session_id"])
-        number = name[len(session_id) :]
-        own = name.startswith(session_id) and is_uuid(session_id)
-        if sync["writer"] != WRITER or not own or not (not number or _is_number(number)):
+        if sync["writer"] != WRITER or not _is_folder_of(name, session_id):
             return None
         last = read_time(sync["last_record_at"])
         state = SourceState(
@@ -364,8 +361,12 @@ def _recorded(name: str, raw: bytes | None) -> _Recorded | None:
         return None
 
 
-def _is_number(text: str) -> bool:
-    return text[:1] == "_" and text[1:].isdecimal()
+def _is_folder_of(name: str, session_id: str) -> bool:
+    """Return whether a folder is named after a session, with a number behind it or without."""
+    number = name[len(session_id) :]
+    if not session_id or not name.startswith(session_id):
+        return False
+    return not number or (number[:1] == "_" and number[1:].isdecimal())
 
 
 def _mark(path: str) -> str:
