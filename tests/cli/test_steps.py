@@ -77,9 +77,8 @@ def test_002_export_and_sync_write_the_same(steno: Steno, root: Path, tmp_path: 
         assert steno(*call).err == ""
 
 
-def test_002_export_of_a_folder_that_is_there_needs_no_option(
-    steno: Steno, root: Path, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("root")
+def test_002_export_of_a_folder_that_is_there_needs_no_option(steno: Steno, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     ran = steno("export", session_id(2), "--format", "steps", out, "--json")
@@ -91,10 +90,12 @@ def test_002_export_of_a_folder_that_is_there_needs_no_option(
     ran = steno("export", "--project", "tide", "--format", "steps", out)
     assert ran.lines[0] == "Wrote 0 sessions, 3 unchanged, 0 removed"
     assert steno("export", "--project", "sea", "--format", "steps", out).code == 1
+    assert "needs a folder" in steno("export", "--format", "steps").err
 
 
+@pytest.mark.usefixtures("root")
 def test_002_sync_what_something_else_wrote_is_said_and_the_rest_is_done(
-    steno: Steno, root: Path, tmp_path: Path
+    steno: Steno, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     (out / session_id(2)).mkdir(parents=True)

@@ -44,6 +44,7 @@ def test_002_sync_cut_off_at_any_step_the_next_run_makes_it_good(
     report = sync(place)
     assert (len(report.written), len(report.unchanged), len(report.removed)) == (4, 1, 2)
     whole = tree(place / "out")
+    at = 0
     for at in range(1, 400):
         move(before, place)
         with cut_off(at) as taken:

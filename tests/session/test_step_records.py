@@ -15,21 +15,24 @@ from steno.session.step_records import (
     step_type,
 )
 
-TABLE = [
-    # step records, answered, running: shown
-    *((records, answered, True, True) for records in (0, 4, 5, 9, 10) for answered in (0, 1)),
-    *((records, answered, False, False) for records in (0, 1, 4) for answered in (0, 1)),
-    *((records, True, False, True) for records in (5, 6, 9)),
-    *((records, False, False, False) for records in (5, 6, 9)),
-    *((records, answered, False, True) for records in (10, 11, 500) for answered in (0, 1)),
+TABLE: list[tuple[StepCounts, bool, bool]] = [
+    # counts, whether it is running, whether it is shown
+    *(
+        (StepCounts(n, answered), True, True)
+        for n in (0, 4, 5, 9, 10)
+        for answered in (False, True)
+    ),
+    *((StepCounts(n, answered), False, False) for n in (0, 1, 4) for answered in (False, True)),
+    *((StepCounts(n, answered=True), False, True) for n in (5, 6, 9)),
+    *((StepCounts(n, answered=False), False, False) for n in (5, 6, 9)),
+    *((StepCounts(n, answered), False, True) for n in (10, 11, 500) for answered in (False, True)),
 ]
 
 
-@pytest.mark.parametrize(("records", "answered", "running", "shown"), TABLE)
-def test_002_list_rule_at_every_limit(
-    records: int, answered: bool, running: bool, shown: bool
-) -> None:
-    assert is_listed(StepCounts(records, bool(answered)), running=running) is shown
+@pytest.mark.parametrize("row", TABLE)
+def test_002_list_rule_at_every_limit(row: tuple[StepCounts, bool, bool]) -> None:
+    counts, running, shown = row
+    assert is_listed(counts, running=running) is shown
 
 
 def _record(kind: str, content: object, **fields: object) -> Record:
@@ -46,26 +49,27 @@ RESULT = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
 
 
 @pytest.mark.parametrize(
-    ("kind", "content", "step", "answered"),
+    ("kind", "content", "expected"),
     [
-        ("user", "Go", "USER_MESSAGE", False),
-        ("user", [RESULT], "TOOL_RESULT", False),
-        ("user", [TEXT], "USER_MESSAGE", False),
-        ("assistant", [TEXT], "ASSISTANT_MESSAGE", True),
-        ("assistant", "High at noon.", "ASSISTANT_MESSAGE", True),
-        ("assistant", [TEXT, CALL], "TOOL_CALL", False),
-        ("assistant", [CALL], "TOOL_CALL", False),
-        ("assistant", [{"type": "thinking", "thinking": "Hm."}], "ASSISTANT_MESSAGE", False),
-        ("assistant", [{"type": "text", "text": " \n"}], "ASSISTANT_MESSAGE", False),
-        ("assistant", [], "ASSISTANT_MESSAGE", False),
+        ("user", "Go", "USER_MESSAGE"),
+        ("user", [RESULT], "TOOL_RESULT"),
+        ("user", [TEXT], "USER_MESSAGE"),
+        ("assistant", [TEXT], "ASSISTANT_MESSAGE, an answer"),
+        ("assistant", "High at noon.", "ASSISTANT_MESSAGE, an answer"),
+        ("assistant", [TEXT, CALL], "TOOL_CALL"),
+        ("assistant", [CALL], "TOOL_CALL"),
+        ("assistant", [{"type": "thinking", "thinking": "Hm."}], "ASSISTANT_MESSAGE"),
+        ("assistant", [{"type": "text", "text": " \n"}], "ASSISTANT_MESSAGE"),
+        ("assistant", [], "ASSISTANT_MESSAGE"),
     ],
 )
 def test_002_an_answer_is_an_assistant_message_with_text(
-    kind: str, content: object, step: str, answered: bool
+    kind: str, content: object, expected: str
 ) -> None:
     record = _record(kind, content)
+    step, _, answer = expected.partition(", ")
     assert step_type(record) == step
-    assert count_record(StepCounts(2), record) == StepCounts(3, answered)
+    assert count_record(StepCounts(2), record) == StepCounts(3, answered=bool(answer))
 
 
 def test_002_metadata_and_sidechain_records_are_no_steps() -> None:

@@ -121,6 +121,8 @@ def command(
         *sessions, wanted.out = names
         names = tuple(sessions)
     ways = sum((bool(names), project is not None, query is not None))
+    if ways == 0 and wanted.format == "steps" and not wanted.out:
+        raise click.UsageError("--format steps needs a folder: -o NAME/")
     if ways > 1 or (ways == 0 and not (wanted.format == "steps" and wanted.out)):
         raise click.UsageError("name sessions, or a --project, or a --query; one of them")
     _refuse_what_would_be_ignored(wanted)

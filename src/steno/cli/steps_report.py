@@ -131,18 +131,19 @@ def write_steps_while_watching(
         thread.start()
         try:
             while _wait(changes, report):
-                report = _run_again(job, screen, as_json=as_json)
+                report = _run_again(job, screen, report, as_json=as_json)
         finally:
             watch.stop()
             thread.join()
 
 
-def _run_again(job: StepsJob, screen: Screen, *, as_json: bool) -> StepsReport:
+def _run_again(job: StepsJob, screen: Screen, before: StepsReport, *, as_json: bool) -> StepsReport:
+    """Run once more; what was said of the run before is not said again."""
     from time import monotonic, sleep
 
     began = monotonic()
     report = sync_steps(job)
-    if report.changed or report.failed:
+    if report.changed or report.failed != before.failed:
         print_steps_report(report, job, screen, as_json=as_json)
     # Whoever writes many records is not followed record by record.
     sleep(min(_LONGEST_REST, max(_SHORTEST_REST, (monotonic() - began) * _REST)))
