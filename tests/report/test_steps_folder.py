@@ -198,8 +198,10 @@ def test_002_sync_a_selection_leaves_other_sessions_and_removes_gone_ones(
     out = tmp_path / "out"
     run(root, out)
     path_of(root, 1).unlink()
+    (path_of(root, 2).parent / "agent-a318043.jsonl").write_bytes(step_lines(session_id(2), 4))
     job = StepsJob(str(out), (str(root),), Masker())
     report = sync_steps(job, [found_at(str(path_of(root, 2)))])
+    assert report.skipped == []
     assert (report.written, report.unchanged, report.removed) == (
         [],
         [session_id(2)],

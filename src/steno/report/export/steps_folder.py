@@ -149,6 +149,7 @@ class _Run:
                 self._of_source.setdefault(recorded.source_id, []).append(name)
         there = self._find()
         if chosen is None:
+            self._skip_agents()
             sources = sorted(there.values(), key=_by_path)
         else:
             sources = [self._source(found) for found in chosen]
@@ -177,18 +178,21 @@ class _Run:
     def _find(self) -> dict[str, Source]:
         """Return every session on the disk below the roots, by its id."""
         there: dict[str, Source] = {}
-        agents: dict[str, Source] = {}
         for root in self._job.roots:
             for found in Discovery(root, self._report.problems).sessions():
                 source = self._source(found)
                 there.setdefault(source.id, source)
-            for found in Discovery(root).transcripts():
-                if found.place.role == "agent":
-                    source = self._source(found)
-                    agents.setdefault(source.id, source)
-        for source in sorted(agents.values(), key=_by_path):
-            self._skip(source, "transcript of a sub-agent")
         return there
+
+    def _skip_agents(self) -> None:
+        paths = {
+            os.path.abspath(found.path)
+            for root in self._job.roots
+            for found in Discovery(root).transcripts()
+            if found.place.role == "agent"
+        }
+        for path in sorted(paths):
+            self._report.skipped.append(Skipped(path, "transcript of a sub-agent"))
 
     def _source(self, found: Found) -> Source:
         path = os.path.abspath(found.path)
