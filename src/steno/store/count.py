@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Final
 
 from steno.format.dialects.detection import convert_source, converted, is_converted
 from steno.format.source import Source
+from steno.session.step_records import StepCounts, count_record
 from steno.store.archive.opened import opened
 from steno.store.found import Found
 
 if TYPE_CHECKING:
     from steno.session.story.prompts import Origin
 
-__all__ = ["count_agents", "count_turns"]
+__all__ = ["count_agents", "count_step_records", "count_turns"]
 
 _LONGEST: Final = 64 << 20
 _MOST_READ: Final = 256 << 20
@@ -20,6 +21,8 @@ _SAMPLE: Final = 1 << 16
 _SEAM: Final = "compact_boundary"
 _REPEATED: Final = "repeatsCompactSummary"
 _REPEATS: Final = b'"repeatsCompactSummary"'
+# However the line spaces its fields.
+_STEP_MARKS: Final = [b'"user"', b'"assistant"', b'"human"', b'"tool_result"', b'"compact_system"']
 _ASIDE: Final = [b'"isSidechain":true', b'"isSidechain": true']
 
 
@@ -91,6 +94,39 @@ def count_agents(found: Found, files: Sequence[Found]) -> int:
     # Those inside the session's own file are told apart by what they hang on.
     with open_found(found) as session:
         return len(agents_among(session.all_agents))
+
+
+def count_step_records(found: Found) -> StepCounts | None:
+    """Return how many lines a session has in `steps.jsonl`, and whether one is a text answer.
+
+    None for a file that is too large to be scanned for a listing.
+
+    Raises:
+        Unreadable: the file cannot be read any more.
+    """
+    if found.size > _MOST_READ:
+        return None
+    with opened(found) as original:
+        source = converted(original)
+        counts = _step_counts(source)
+        # A record of a dialect further down: what it is depends on the records around it.
+        return counts or _step_counts(convert_source(source)) or StepCounts()
+
+
+def _step_counts(source: Source) -> StepCounts | None:
+    """Return the counts of a file; None where it is to be converted first."""
+    from steno.format.lines import read_bytes
+    from steno.format.records import Record
+
+    counts = StepCounts()
+    convertible = not is_converted(source)
+    for _, line in _having(source, _STEP_MARKS, 0):
+        for piece in read_bytes(line):
+            if isinstance(piece, Record):
+                if convertible and piece.dialect != "claude":
+                    return None
+                counts = count_record(counts, piece)
+    return counts
 
 
 def _warms_up(agent: Found) -> bool:
