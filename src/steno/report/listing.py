@@ -18,12 +18,13 @@ from steno.report.session_status import (
     StatusFilter,
     live_since,
     live_sql,
+    state_sql,
     status_sql,
 )
 from steno.report.usage.indexed import count_files
 from steno.report.usage.totals import Figures as Spent
 from steno.report.usage.totals import summed
-from steno.session.liveness import Ending
+from steno.session.liveness import Ending, SessionStatus
 from steno.session.story.figures import Figures
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "group_totals",
     "ids_of",
     "list_sessions",
+    "listed_at",
     "live_sessions",
     "sizes_of",
     "statuses_of",
@@ -83,6 +85,8 @@ SORTS: Final[dict[Sort, str]] = {
     "largest": "s.size",
 }
 """By what they are sorted, highest first."""
+_RANKS: Final[dict[Sort | Literal["added"], str]] = {**SORTS, "added": "s.file"}
+"""The same and the order in which the index first had them, which never changes."""
 _AMONG: Final = "(SELECT value FROM json_each(?))"
 _LARGEST: Final = (1 << 63) - 1
 _FROM: Final = "FROM sessions s"
@@ -118,7 +122,17 @@ class Choice(msgspec.Struct, frozen=True):
     """The only ones, by the numbers of their files: what the index alone cannot tell."""
     among: tuple[int, ...] | None = None
     """The same, and never left out of what is counted: those in which something was found."""
-    sort: Sort = "newest"
+    sort: Sort | Literal["added"] = "newest"
+    projects: tuple[str, ...] | None = None
+    """The only directories they began in."""
+    until: int | None = None
+    """The first time at which they were no longer active, in milliseconds."""
+    state: SessionStatus | None = None
+    """Their status at `now`, as `session.liveness.status_at` defines it."""
+    live: bool | None = None
+    """Whether they are live at `now`."""
+    min_turns: int = 0
+    min_steps: int = 0
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -194,12 +208,18 @@ def list_sessions(
     if without:
         where += f" AND s.file NOT IN {_AMONG}"
         values = [*values, _some(without)]
-    rank = SORTS[choice.sort]
+    rank = _RANKS[choice.sort]
     if after is not None:
         where += f" AND ({rank}, s.file) < (?, ?)"
         values = [*values, *after]
     rows = _rows(connection, where, values, rank, f"{rank} DESC, s.file DESC", limit + 1)
     return Listing(rows[:limit], total, len(rows) > limit)
+
+
+def listed_at(connection: sqlite3.Connection, file: int) -> Listed | None:
+    """Return the session of a file, also one that no list shows; None if it is not indexed."""
+    rows = _rows(connection, "s.file = ?", [file], "s.last", "s.file", 1)
+    return rows[0] if rows else None
 
 
 def live_sessions(connection: sqlite3.Connection, choice: Choice, limit: int) -> Listing:
@@ -288,11 +308,31 @@ def _where(choice: Choice, *, leave: str = "") -> tuple[str, list[Any]]:
     if choice.sessions is not None:
         where.append(f"s.id IN {_AMONG}")
         values.append(_some(choice.sessions))
+    _add_limits(choice, where, values)
     for files in (choice.among, choice.files if leave != "status" else None):
         if files is not None:
             where.append(f"s.file IN {_AMONG}")
             values.append(_some(files))
     return " AND ".join(where), values
+
+
+def _add_limits(choice: Choice, where: list[str], values: list[Any]) -> None:
+    """Add the conditions that no facet counts."""
+    if choice.projects is not None:
+        where.append(f"s.project IN {_AMONG}")
+        values.append(_some(choice.projects))
+    if choice.until is not None:
+        where.append("s.ended < ?")
+        values.append(choice.until)
+    if choice.state is not None:
+        where.append(f"{state_sql(choice.now)} = '{choice.state}'")
+    if choice.live is not None:
+        live = f"({live_sql(choice.now)} AND s.gone IS NULL)"
+        where.append(f"coalesce({live}, 0) = {int(choice.live)}")
+    for column in ("turns", "steps"):
+        if least := getattr(choice, f"min_{column}"):
+            where.append(f"s.{column} >= ?")
+            values.append(least)
 
 
 def _some(values: Sequence[str] | Sequence[int]) -> str:

@@ -1,0 +1,265 @@
+"""The query parameters of each endpoint, as types, and how a query becomes one."""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from steno.errors import BadRequest
+
+_LONGEST: Final = 2_000
+_NAME: Final = 300
+_PAIRS: Final = 100
+_DIGITS: Final = re.compile(r"-?[0-9]{1,17}")
+_FIELD: Final = re.compile(r" - at `\$\.(\w+)`$")
+_MOMENT: Final = "A date (2026-11-07), a time (2026-11-07T12:00:00Z), a time ago (7d, 3h), `today` or `yesterday`."
+_BOOLEANS: Final = {"true": True, "false": False}
+
+Text: TypeAlias = Annotated[str, Meta(max_length=_LONGEST)]
+Natural: TypeAlias = Annotated[int, Meta(ge=0)]
+Positive: TypeAlias = Annotated[int, Meta(ge=1)]
+Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=_NAME)]
+Moment: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=_NAME,
+        examples=["2026-11-07"],
+    ),
+]
+Cursor: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=_LONGEST,
+        description="`next_cursor` of the previous page. The other parameters must be the same, "
+        "except `limit`.",
+    ),
+]
+Limit: TypeAlias = Annotated[int, Meta(ge=1, le=500, description="Items per page.")]
+Project: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=_LONGEST,
+        description="A project's id or whole path; otherwise all projects whose path contains it.",
+    ),
+]
+Agent: TypeAlias = Annotated[
+    str, Meta(min_length=1, max_length=_NAME, description="A sub-agent of the session, by its id.")
+]
+Has: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern="^(failed|agents|compacted|abandoned|archived|pr|damaged)"
+        "(,(failed|agents|compacted|abandoned|archived|pr|damaged))*$",
+        description="What it must have, separated by commas: `failed` steps, sub-agents (`agents`), "
+        "compactions (`compacted`), `abandoned` branches, no file on disk (`archived`), a pull "
+        "request (`pr`), damage that the check has found (`damaged`).",
+        examples=["failed,agents"],
+    ),
+]
+By: TypeAlias = Literal[
+    "day",
+    "week",
+    "month",
+    "session",
+    "project",
+    "model",
+    "tool",
+    "agent",
+    "branch",
+    "hour",
+    "block5h",
+]
+_P = TypeVar("_P", bound="Parameters")
+
+
+class Parameters(msgspec.Struct, frozen=True, kw_only=True):
+    """No parameters; the base of all others."""
+
+
+class Paged(Parameters, frozen=True, kw_only=True):
+    """The parameters of every paged list."""
+
+    limit: Limit = 50
+    cursor: Cursor | UnsetType = UNSET
+
+
+class SessionParameters(Paged, frozen=True, kw_only=True):
+    """The filters of the list of sessions. A session must match all of them."""
+
+    q: Annotated[
+        Text | UnsetType, Meta(description="Words that the title contains, in any case.")
+    ] = UNSET
+    project: Project | UnsetType = UNSET
+    branch: Annotated[Name | UnsetType, Meta(description="The git branch.")] = UNSET
+    model: Annotated[Name | UnsetType, Meta(description="The model that answered last.")] = UNSET
+    status: Annotated[
+        Literal["running", "waiting", "finished", "interrupted", "failed", "empty"] | UnsetType,
+        Meta(description="As `status` in the list."),
+    ] = UNSET
+    live: Annotated[bool | UnsetType, Meta(description="As `live` in the list.")] = UNSET
+    since: Annotated[Moment | UnsetType, Meta(description=f"Active since then. {_MOMENT}")] = UNSET
+    until: Annotated[
+        Moment | UnsetType,
+        Meta(description=f"Last active until then, that day included. {_MOMENT}"),
+    ] = UNSET
+    size: Annotated[
+        Literal["small", "medium", "large", "huge"] | UnsetType,
+        Meta(description="Under 100 KB, to 1 MB, to 10 MB, more."),
+    ] = UNSET
+    has: Has | UnsetType = UNSET
+    min_turns: Annotated[Natural | UnsetType, Meta(description="At least so many turns.")] = UNSET
+    min_steps: Annotated[Natural | UnsetType, Meta(description="At least so many steps.")] = UNSET
+    sort: Annotated[
+        Literal["newest", "oldest", "longest", "turns", "largest", "added"],
+        Meta(
+            description="By last activity, duration, turns, size, or when the index first had it. "
+            "Only `added` never changes for a session."
+        ),
+    ] = "newest"
+
+
+class TurnParameters(Paged, frozen=True, kw_only=True):
+    """Which turns."""
+
+    agent: Agent | UnsetType = UNSET
+
+
+class SearchParameters(Paged, frozen=True, kw_only=True):
+    """What to search."""
+
+    q: Annotated[
+        str,
+        Meta(
+            min_length=1, max_length=_LONGEST, description="Words, in the search language of steno."
+        ),
+    ]
+    project: Annotated[
+        Name | UnsetType, Meta(description="Part of the project's path, as `project:` in `q`.")
+    ] = UNSET
+    session: Annotated[Name | UnsetType, Meta(description="As `session:` in `q`.")] = UNSET
+    since: Annotated[Moment | UnsetType, Meta(description=f"Not before then. {_MOMENT}")] = UNSET
+    until: Annotated[
+        Moment | UnsetType, Meta(description=f"Not after then, that day included. {_MOMENT}")
+    ] = UNSET
+    order: Literal["newest", "oldest", "rank"] = "newest"
+
+
+class UsageParameters(Parameters, frozen=True, kw_only=True):
+    """Which usage, and by what."""
+
+    by: Annotated[By, Meta(description="What the rows are by.")] = "day"
+    since: Annotated[
+        Moment | UnsetType, Meta(description=f"Since that day, or that time. {_MOMENT}")
+    ] = UNSET
+    until: Annotated[
+        Moment | UnsetType,
+        Meta(description=f"Until that day or time, that day included. {_MOMENT}"),
+    ] = UNSET
+    project: Annotated[
+        Name | UnsetType, Meta(description="Part of the projects' paths, as `steno usage` has it.")
+    ] = UNSET
+    limit: Annotated[Positive | UnsetType, Meta(description="How many rows; all without it.")] = (
+        UNSET
+    )
+
+
+class FileParameters(Paged, frozen=True, kw_only=True):
+    """Which files."""
+
+    q: Annotated[
+        Text | UnsetType, Meta(description="Words that the path contains, in any case.")
+    ] = UNSET
+    project: Project | UnsetType = UNSET
+    changed: Annotated[bool, Meta(description="Only files that were changed.")] = False
+    since: Annotated[
+        Moment | UnsetType, Meta(description=f"Only what happened since then. {_MOMENT}")
+    ] = UNSET
+    sort: Annotated[
+        Literal["last", "edits", "reads", "lines", "sessions", "path"],
+        Meta(description="Highest first; `path` from a to z."),
+    ] = "last"
+
+
+class TaskParameters(Paged, frozen=True, kw_only=True):
+    """Which tasks."""
+
+    status: Annotated[
+        Literal["running", "completed"] | UnsetType, Meta(description="As `status` in the list.")
+    ] = UNSET
+    project: Project | UnsetType = UNSET
+    everything: Annotated[
+        bool, Meta(description="Also sessions with hardly a step, which the list rules hide.")
+    ] = False
+
+
+def parse_parameters(query: bytes, kind: type[_P]) -> _P:
+    """Return the parameters of a query.
+
+    Raises:
+        BadRequest: one is unknown, repeated, missing or has a wrong value; the message names it.
+    """
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    values: dict[str, Any] = {}
+    for name, value in _pairs(query):
+        if name not in fields:
+            known = ", ".join(fields) or "none"
+            raise BadRequest(f"unknown parameter: {name[:40]!r}", hint=f"Known parameters: {known}")
+        if name in values:
+            raise BadRequest(f"{name}: given more than once", hint="Give each parameter once.")
+        values[name] = _typed(name, value, _kinds(kind)[name])
+    missing = [name for name, field in fields.items() if field.required and name not in values]
+    if missing:
+        raise BadRequest(f"{missing[0]}: required parameter is missing", hint="")
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        raise _refusal(str(error)) from error
+
+
+def _pairs(query: bytes) -> Iterable[tuple[str, str]]:
+    try:
+        # As servers read it: `+` is a space, and what is no UTF-8 is refused.
+        return parse_qsl(
+            query.decode("ascii"),
+            keep_blank_values=True,
+            max_num_fields=_PAIRS,
+            errors="strict",
+        )
+    except ValueError as error:
+        raise BadRequest("the query string is not valid", hint="Encode it as UTF-8.") from error
+
+
+@lru_cache(maxsize=64)
+def _kinds(kind: type[Parameters]) -> dict[str, str]:
+    """Return the JSON type of each parameter."""
+    schema = msgspec.json.schema_components((kind,))[1][kind.__name__]
+    properties: dict[str, dict[str, str]] = schema["properties"]
+    return {name: each.get("type", "string") for name, each in properties.items()}
+
+
+def _typed(name: str, value: str, kind: str) -> bool | int | str:
+    if kind == "boolean":
+        if value not in _BOOLEANS:
+            raise BadRequest(f"{name}: not a boolean: {value[:40]!r}", hint="true or false")
+        return _BOOLEANS[value]
+    if kind == "integer":
+        if _DIGITS.fullmatch(value) is None:
+            raise BadRequest(f"{name}: not an integer: {value[:40]!r}", hint="")
+        return int(value)
+    if "\0" in value:
+        raise BadRequest(f"{name}: contains a NUL character", hint="")
+    return value
+
+
+def _refusal(message: str) -> BadRequest:
+    found = _FIELD.search(message)
+    name = found[1] if found else "query"
+    reason = message[: found.start()] if found else message
+    return BadRequest(f"{name}: {reason[:1].lower()}{reason[1:]}", hint="")
