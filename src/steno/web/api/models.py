@@ -130,6 +130,7 @@ class Session(Model, frozen=True, kw_only=True):
         Meta(description="Names the session in paths: its id, plus `~` and a number if shared."),
     ]
     id: Annotated[str, Meta(description="The client's session id.")]
+    path: Annotated[str, Meta(description="Its file.")]
     title: str
     project: Annotated[str, Meta(description="The directory it began in.")]
     project_id: Annotated[str, Meta(description="A short id of the project; empty if none.")]

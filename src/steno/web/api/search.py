@@ -11,7 +11,6 @@ from steno.index.opened import Index
 from steno.index.search.excerpts import Excerpt as Found
 from steno.index.search.excerpts import excerpt_of
 from steno.index.search.finder import Finder, open_finder, why_ignored
-from steno.index.search.grouping import Group, groups_of
 from steno.index.search.language import Filter, Query, parse
 from steno.index.search.reader import Reader, Text, offset_of
 from steno.index.search.survey import Survey, survey
@@ -26,6 +25,11 @@ from steno.web.house import House
 
 _FIRST: Final = 256
 _MORE: Final = 8
+_PLACES: Final = (
+    "SELECT a.file, coalesce(s.id, a.id), coalesce(s.title, ''), coalesce(s.project, a.project), "
+    "a.agent FROM sessions a LEFT JOIN sessions s ON s.file = a.owner "
+    "WHERE a.file IN (SELECT value FROM json_each(?))"
+)
 _UNDATED: Final = 1 << 62
 _Key: TypeAlias = tuple[int, int]
 """Where a message stands in the order: by its time, then by its number."""
@@ -141,16 +145,31 @@ def _session_count(index: Index, found: Survey) -> int:
     return len({name or f"@{file}" for file, name in rows if file in found.files})
 
 
+class _Place(msgspec.Struct, frozen=True):
+    """The session that a file belongs to."""
+
+    key: str
+    id: str
+    title: str
+    project: str
+    agent: str
+
+
+def _places(index: Index, messages: list[int]) -> dict[int, _Place]:
+    """Return the sessions of the files that some messages are in."""
+    files = sorted({message >> SHIFT for message in messages})
+    keys = keys_of(index.connection, files)
+    rows = index.connection.execute(_PLACES, (msgspec.json.encode(files).decode(),))
+    return {file: _Place(keys.get(file, facts[0]), *facts) for file, *facts in rows}
+
+
 def _hits(index: Index, finder: Finder, found: Survey, messages: list[int]) -> list[Hit]:
-    groups: dict[int, Group] = {}
-    for group in groups_of(index.connection, messages):
-        groups |= dict.fromkeys((message >> SHIFT for message in group.messages), group)
-    keys = keys_of(index.connection, {message >> SHIFT for message in messages})
+    places = _places(index, messages)
     with Reader(index.connection) as reader:
         return [
-            _hit(text, groups[file], keys.get(file, groups[file].id), _excerpt(text, finder, found))
+            _hit(text, places[text.message >> SHIFT], _excerpt(text, finder, found))
             for text in reader.texts(messages)
-            if (file := text.message >> SHIFT) in groups
+            if text.message >> SHIFT in places
         ]
 
 
@@ -158,7 +177,7 @@ def _excerpt(text: Text, finder: Finder, found: Survey) -> Found | None:
     return excerpt_of(text, found.wanted, found.scope, finder.cut)
 
 
-def _hit(text: Text, group: Group, key: str, found: Found | None) -> Hit:
+def _hit(text: Text, place: _Place, found: Found | None) -> Hit:
     facts: dict[str, Any] = {"kind": None, "tool": None, "failed": False, "excerpt": None}
     if found is not None:
         facts = {
@@ -173,11 +192,11 @@ def _hit(text: Text, group: Group, key: str, found: Found | None) -> Hit:
             ),
         }
     return Hit(
-        session=key,
-        session_id=group.id,
-        title=group.title,
-        project=group.project,
-        agent=group.agents.get(text.message >> SHIFT),
+        session=place.key,
+        session_id=place.id,
+        title=place.title,
+        project=place.project,
+        agent=place.agent or None,
         turn=text.turn,
         uuid=text.uuid or None,
         offset=offset_of(text.message),

@@ -19,6 +19,7 @@ from steno.report.listing import (
     listed_at,
     titled,
 )
+from steno.report.names import text_of
 from steno.report.usage.as_json import figures_json
 from steno.report.usage.totals import Figures as Spent
 from steno.session.liveness import activity_age, is_live, status_at
@@ -129,6 +130,7 @@ def _facts(listed: Listed, spent: Spent | None, version: str, now: float) -> dic
     return {
         "key": listed.key,
         "id": listed.id,
+        "path": text_of(listed.path),
         "title": listed.title,
         "project": listed.project,
         "project_id": tag_of(listed.project) if listed.project else "",
