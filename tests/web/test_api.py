@@ -102,8 +102,8 @@ def test_half_a_surrogate_pair_is_replaced_and_matches_stay_where_they_are(tmp_p
     with exploring(tmp_path, made) as (found, _):
         api = Api(found)
         (hit,) = api.get("/search", q="needle", limit=1)["hits"]
-        (start, end), *_ = hit["excerpt"]["matches"]
-        assert hit["excerpt"]["text"][start:end] == "needle"
+        (match,) = hit["excerpt"]["matches"]
+        assert hit["excerpt"]["text"][match["start"] : match["end"]] == "needle"
         (turn,) = api.get(f"/sessions/{hit['session']}/turns")["turns"]
         assert turn["prompt"]["text"] == "x \ufffd needle \ufffd y"
 

@@ -395,14 +395,18 @@ class StepList(Model, frozen=True, kw_only=True):
 # Search
 
 
+class TextRange(Model, frozen=True, kw_only=True):
+    """A range of a text, in Unicode code points; `end` is exclusive."""
+
+    start: Count
+    end: Count
+
+
 class Excerpt(Model, frozen=True, kw_only=True):
     """A part of a text around what was found. Plain text, never HTML."""
 
     text: str
-    matches: Annotated[
-        list[tuple[int, int]],
-        Meta(description="Start and end of each match in `text`, in Unicode code points."),
-    ]
+    matches: list[TextRange]
     starts_text: Annotated[bool, Meta(description="Whether nothing precedes it.")]
     ends_text: Annotated[bool, Meta(description="Whether nothing follows it.")]
 

@@ -20,22 +20,24 @@ _MOMENT: Final = "A date (2026-11-07), a time (2026-11-07T12:00:00Z), a time ago
 _BOOLEANS: Final = {"true": True, "false": False}
 
 Text: TypeAlias = Annotated[str, Meta(max_length=_LONGEST)]
-Natural: TypeAlias = Annotated[int, Meta(ge=0)]
-Positive: TypeAlias = Annotated[int, Meta(ge=1)]
+Natural: TypeAlias = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+Positive: TypeAlias = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=_NAME)]
 Moment: TypeAlias = Annotated[
     str,
     Meta(
-        min_length=1,
         max_length=_NAME,
+        pattern=r"^(today|yesterday|[0-9]{1,6}[mhdw]"
+        r"|(19[7-9][0-9]|[2-9][0-9]{3})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+        r"(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?(Z|[+-][01][0-9]:[0-5][0-9])?)?)$",
         examples=["2026-11-07"],
     ),
 ]
 Cursor: TypeAlias = Annotated[
     str,
     Meta(
-        min_length=1,
         max_length=_LONGEST,
+        pattern="^[A-Za-z0-9_-]+$",
         description="`next_cursor` of the previous page. The other parameters must be the same, "
         "except `limit`.",
     ),

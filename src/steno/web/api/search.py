@@ -19,7 +19,7 @@ from steno.report.clock import meant
 from steno.report.keys import keys_of
 from steno.web.api.cursors import integers, make_cursor, read_cursor
 from steno.web.api.filters import end_of, iso, start_of
-from steno.web.api.models import Excerpt, Hit, SearchResult
+from steno.web.api.models import Excerpt, Hit, SearchResult, TextRange
 from steno.web.api.parameters import Paged, SearchParameters
 from steno.web.house import House
 
@@ -186,7 +186,7 @@ def _hit(text: Text, place: _Place, found: Found | None) -> Hit:
             "failed": found.part.failed,
             "excerpt": Excerpt(
                 text=found.text,
-                matches=found.marks,
+                matches=[TextRange(start=start, end=end) for start, end in found.marks],
                 starts_text=found.begins,
                 ends_text=found.ends,
             ),
