@@ -71,9 +71,13 @@ def validator(name: str) -> Draft202012Validator:
     return Draft202012Validator(schema, format_checker=FormatChecker())
 
 
+async def _nothing(_: object) -> None:
+    """Stand for an endpoint."""
+
+
 @lru_cache
 def _routes() -> list[tuple[Endpoint, Route]]:
-    return [(endpoint, Route(endpoint.path, lambda _: None)) for endpoint in ENDPOINTS]
+    return [(endpoint, Route(endpoint.path, _nothing)) for endpoint in ENDPOINTS]
 
 
 def endpoint_of(path: str) -> Endpoint:

@@ -435,7 +435,7 @@ def test_a_wrong_parameter_is_refused_by_its_name(api: Api, endpoint: Endpoint) 
         name, kind = parameter["name"], parameter["schema"]
         wrong = ["", "x"] if kind["type"] != "string" else []
         wrong += ["0", "-1"] if kind.get("minimum") == 1 else []
-        wrong += ["501", "9" * 30] if kind.get("maximum") else []
+        wrong += [str(kind["maximum"] + 1), "9" * 30] if "maximum" in kind else []
         wrong += ["nothing of these", ""] if "enum" in kind or "pattern" in kind else []
         wrong += ["", "no time"] if name in ("since", "until") else []
         wrong += ["", "x", "é", "W10"] if name == "cursor" else []
@@ -486,8 +486,7 @@ def test_the_gate_refuses_in_json(
         assert (answer.status, json.loads(answer.body)["error"]["code"]) == (status, code)
         assert answer.headers["content-type"] == "application/json"
         assert "access-control-allow-origin" not in answer.headers
-    if status == 401:
-        assert answer.headers["www-authenticate"] == "Bearer"
+        assert ("www-authenticate" in answer.headers) == (status == 401)
 
 
 def test_a_bearer_is_let_in(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The read-only JSON API below `/api/v1`.
 
-models      every response, as types
+models/     every response, as types
 parameters  the query parameters of each endpoint, as types
 routes      the table of endpoints
 openapi     the OpenAPI document, generated from the three above

@@ -11,7 +11,7 @@ from steno.report.files.values import History, Version
 from steno.report.keys import keys_of
 from steno.web.api.cursors import integers, make_cursor, read_cursor
 from steno.web.api.filters import iso, projects_matching, start_of
-from steno.web.api.models import File, FileHistory, FileList, FileSession, FileVersion
+from steno.web.api.models.files import File, FileHistory, FileList, FileSession, FileVersion
 from steno.web.api.parameters import FileParameters, Paged
 from steno.web.files.shelf import shelf_of
 from steno.web.house import House

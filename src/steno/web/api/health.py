@@ -9,7 +9,7 @@ from steno.report.cases import Named
 from steno.report.clock import iso
 from steno.report.drift import merged
 from steno.report.keys import titled_at
-from steno.web.api.models import (
+from steno.web.api.models.health import (
     Case,
     CaseSession,
     Check,

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from steno.web.api.models import ErrorResponse
+from steno.web.api.models.base import ErrorResponse
 from steno.web.api.parameters import Parameters
 from steno.web.api.responses import JSON
 from steno.web.api.routes import DOCUMENT, ENDPOINTS, Endpoint

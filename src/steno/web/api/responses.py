@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from steno.web.api.models import ErrorBody, ErrorResponse, Model
+from steno.web.api.models.base import ErrorBody, ErrorResponse, Model
 
 PREFIX: Final = "/api/"
 JSON: Final = "application/json"

@@ -6,12 +6,19 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.web.api import models
 from steno.web.api import parameters as queries
+from steno.web.api.models.base import Model
+from steno.web.api.models.files import FileHistory, FileList
+from steno.web.api.models.health import DriftReport, HealthReport
+from steno.web.api.models.search import SearchResult
+from steno.web.api.models.sessions import SessionDetail, SessionList
+from steno.web.api.models.tasks import TaskDetail, TaskList
+from steno.web.api.models.turns import StepList, TurnList
+from steno.web.api.models.usage import UsageReport
 from steno.web.house import House
 
 VERSION: Final = "/api/v1"
-Answer = Callable[[House, dict[str, str], Any], models.Model]
+Answer = Callable[[House, dict[str, str], Any], Model]
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +31,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """The module of this package and the function in it."""
     summary: str
     parameters: type[queries.Parameters] = queries.Parameters
-    response: type[models.Model]
+    response: type[Model]
     tag: str
 
     @property
@@ -42,7 +49,7 @@ ENDPOINTS: Final = (
         answer="sessions:list_page",
         summary="List sessions",
         parameters=queries.SessionParameters,
-        response=models.SessionList,
+        response=SessionList,
         tag="sessions",
     ),
     Endpoint(
@@ -50,7 +57,7 @@ ENDPOINTS: Final = (
         name="get_session",
         answer="sessions:detail",
         summary="Get one session",
-        response=models.SessionDetail,
+        response=SessionDetail,
         tag="sessions",
     ),
     Endpoint(
@@ -59,7 +66,7 @@ ENDPOINTS: Final = (
         answer="turns:turn_page",
         summary="List the turns of a session",
         parameters=queries.TurnParameters,
-        response=models.TurnList,
+        response=TurnList,
         tag="sessions",
     ),
     Endpoint(
@@ -68,7 +75,7 @@ ENDPOINTS: Final = (
         answer="turns:step_page",
         summary="List the steps of a session, as `steno export --format steps` writes them",
         parameters=queries.Paged,
-        response=models.StepList,
+        response=StepList,
         tag="sessions",
     ),
     Endpoint(
@@ -77,7 +84,7 @@ ENDPOINTS: Final = (
         answer="search:search_page",
         summary="Search all sessions",
         parameters=queries.SearchParameters,
-        response=models.SearchResult,
+        response=SearchResult,
         tag="search",
     ),
     Endpoint(
@@ -86,7 +93,7 @@ ENDPOINTS: Final = (
         answer="usage:usage",
         summary="Get token usage and cost, as `steno usage --json` prints it",
         parameters=queries.UsageParameters,
-        response=models.UsageReport,
+        response=UsageReport,
         tag="usage",
     ),
     Endpoint(
@@ -95,7 +102,7 @@ ENDPOINTS: Final = (
         answer="files:file_page",
         summary="List the files that sessions read or changed",
         parameters=queries.FileParameters,
-        response=models.FileList,
+        response=FileList,
         tag="files",
     ),
     Endpoint(
@@ -104,7 +111,7 @@ ENDPOINTS: Final = (
         answer="files:file_history",
         summary="Get a file with its sessions and versions",
         parameters=queries.Paged,
-        response=models.FileHistory,
+        response=FileHistory,
         tag="files",
     ),
     Endpoint(
@@ -112,7 +119,7 @@ ENDPOINTS: Final = (
         name="get_health",
         answer="health:health",
         summary="Get the problems of all sessions, as the health page shows them",
-        response=models.HealthReport,
+        response=HealthReport,
         tag="health",
     ),
     Endpoint(
@@ -120,7 +127,7 @@ ENDPOINTS: Final = (
         name="get_drift",
         answer="health:drift",
         summary="Get the differences from the known format, as `steno drift --json` prints them",
-        response=models.DriftReport,
+        response=DriftReport,
         tag="health",
     ),
     Endpoint(
@@ -129,7 +136,7 @@ ENDPOINTS: Final = (
         answer="tasks:task_page",
         summary="List sessions as tasks",
         parameters=queries.TaskParameters,
-        response=models.TaskList,
+        response=TaskList,
         tag="tasks",
     ),
     Endpoint(
@@ -138,7 +145,7 @@ ENDPOINTS: Final = (
         answer="tasks:task_detail",
         summary="Get a session as a task with its steps",
         parameters=queries.Paged,
-        response=models.TaskDetail,
+        response=TaskDetail,
         tag="tasks",
     ),
 )

@@ -19,7 +19,7 @@ from steno.report.clock import meant
 from steno.report.keys import keys_of
 from steno.web.api.cursors import integers, make_cursor, read_cursor
 from steno.web.api.filters import end_of, iso, start_of
-from steno.web.api.models import Excerpt, Hit, SearchResult, TextRange
+from steno.web.api.models.search import Excerpt, Hit, SearchResult, TextRange
 from steno.web.api.parameters import Paged, SearchParameters
 from steno.web.house import House
 

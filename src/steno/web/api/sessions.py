@@ -28,7 +28,7 @@ from steno.session.story.steps import Step
 from steno.session.story.threads import Thread
 from steno.web.api.cursors import integers, make_cursor, read_cursor
 from steno.web.api.filters import end_of, iso, projects_matching, start_of
-from steno.web.api.models import (
+from steno.web.api.models.sessions import (
     Agent,
     Branch,
     ChangedFile,
@@ -38,8 +38,8 @@ from steno.web.api.models import (
     Session,
     SessionDetail,
     SessionList,
-    Usage,
 )
+from steno.web.api.models.usage import Usage
 from steno.web.api.opening import open_key
 from steno.web.api.parameters import Parameters, SessionParameters
 from steno.web.house import House, Place

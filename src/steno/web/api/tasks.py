@@ -22,8 +22,7 @@ from steno.session.session import Session
 from steno.store.library import open_found
 from steno.web.api.cursors import integers, make_cursor, read_cursor
 from steno.web.api.filters import projects_matching
-from steno.web.api.models import (
-    Step,
+from steno.web.api.models.tasks import (
     StepType,
     TaskDetail,
     TaskItem,
@@ -32,6 +31,7 @@ from steno.web.api.models import (
     TaskSummary,
     ToolUse,
 )
+from steno.web.api.models.turns import Step
 from steno.web.api.opening import open_key
 from steno.web.api.parameters import Paged, TaskParameters
 from steno.web.api.turns import document_steps

@@ -14,7 +14,7 @@ from steno.session.story.turns import Turn as StoryTurn
 from steno.session.story.usage import SYNTHETIC
 from steno.session.transcript import Transcript
 from steno.web.api.cursors import integers, make_cursor, read_cursor
-from steno.web.api.models import Prompt, Step, StepList, Tokens, Turn, TurnList, TurnStep
+from steno.web.api.models.turns import Prompt, Step, StepList, Tokens, Turn, TurnList, TurnStep
 from steno.web.api.opening import open_key
 from steno.web.api.parameters import Paged, TurnParameters
 from steno.web.api.sessions import compaction_of

@@ -10,7 +10,7 @@ from steno.report.usage.sort import with_times
 from steno.report.usage.totals import report_of
 from steno.report.usage.wanted import Wanted, period_of
 from steno.web.api.filters import end_of, start_of
-from steno.web.api.models import UsageReport
+from steno.web.api.models.usage import UsageReport
 from steno.web.api.parameters import UsageParameters
 from steno.web.house import House
 
