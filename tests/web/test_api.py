@@ -197,6 +197,16 @@ def test_steps_are_those_of_the_export(api: Api, steno: Steno, tmp_path: Path) -
     assert api.all(f"/sessions/{key}/steps", "steps", limit=3) == exported
 
 
+def test_a_search_may_be_within_one_session(api: Api) -> None:
+    everywhere = api.all("/search", "hits", q="the")
+    key = everywhere[0]["session"]
+    inside = api.get("/search", q="the", session=key, limit=500)
+    assert inside["hits"] == [hit for hit in everywhere if hit["session"] == key]
+    assert (inside["total"], inside["sessions"]) == (len(inside["hits"]), 1)
+    status, error = api.error("/search", q="the", session="none")
+    assert (status, error["message"]) == (400, "session: no session is called 'none'")
+
+
 def test_texts_of_a_turn_are_all_that_the_model_said(tmp_path: Path) -> None:
     made = session(seed="texts", full=True).user("go")
     made.assistant("First.", tool("Bash", command="ls")).result("a")

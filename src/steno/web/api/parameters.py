@@ -145,7 +145,9 @@ class SearchParameters(Paged, frozen=True, kw_only=True):
     project: Annotated[
         Name | UnsetType, Meta(description="Part of the project's path, as `project:` in `q`.")
     ] = UNSET
-    session: Annotated[Name | UnsetType, Meta(description="As `session:` in `q`.")] = UNSET
+    session: Annotated[
+        Name | UnsetType, Meta(description="Only that session and its sub-agents, by its `key`.")
+    ] = UNSET
     since: Annotated[Moment | UnsetType, Meta(description=f"Not before then. {_MOMENT}")] = UNSET
     until: Annotated[
         Moment | UnsetType, Meta(description=f"Not after then, that day included. {_MOMENT}")

@@ -5,7 +5,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import UnsetType
 
-from steno.errors import BadRequest
+from steno.errors import BadRequest, NotFound
 from steno.index.database import stamp_of
 from steno.index.opened import Index
 from steno.index.search.excerpts import Excerpt as Found
@@ -47,13 +47,14 @@ def search_page(house: House, _path: dict[str, str], parameters: SearchParameter
             found = survey(finder, query, parameters.order)
         except BadRequest as error:
             raise BadRequest(f"q: {error}", hint=error.hint) from error
-        page, more = _page(index, found, parameters, after)
+        files = _files(house, index, parameters, found)
+        page, more = _page(index, found, files, parameters, after)
         hits = _hits(index, finder, found, [message for _, message in page])
         return SearchResult(
             query=parameters.q,
             hits=hits,
-            total=sum(found.files.values()),
-            sessions=_session_count(index, found),
+            total=sum(found.files[file] for file in files),
+            sessions=_session_count(index, files),
             inside_words=found.wide,
             ignored=[why_ignored(word) for word in found.wanted.ignored],
             next_cursor=make_cursor("search", parameters, *page[-1]) if more else None,
@@ -73,21 +74,44 @@ def _query(parameters: SearchParameters, now: float) -> Query:
     except BadRequest as error:
         raise BadRequest(f"q: {error}", hint=error.hint) from error
     more: list[Filter] = []
-    for name in ("project", "session", "since", "until"):
+    for name in ("project", "since", "until"):
         value: str | UnsetType = getattr(parameters, name)
         if isinstance(value, str):
             more.append(Filter(name, value))
     return msgspec.structs.replace(query, filters=(*query.filters, *more))
 
 
+def _files(
+    house: House, index: Index, parameters: SearchParameters, found: Survey
+) -> frozenset[int]:
+    """Return the files with hits, of one session with its sub-agents if only that is asked for.
+
+    Raises:
+        BadRequest: there is no such session.
+    """
+    if not isinstance(parameters.session, str):
+        return frozenset(found.files)
+    try:
+        place = house.place(index, parameters.session)
+    except NotFound as error:
+        raise BadRequest(f"session: {error}", hint=error.hint) from error
+    rows = index.connection.execute("SELECT file FROM sessions WHERE owner = ?", (place.file,))
+    return frozenset(file for (file,) in rows if file in found.files)
+
+
 def _page(
-    index: Index, found: Survey, parameters: SearchParameters, after: _Key | None
+    index: Index,
+    found: Survey,
+    files: frozenset[int],
+    parameters: SearchParameters,
+    after: _Key | None,
 ) -> tuple[list[_Key], bool]:
     """Return the keys of the messages behind a place, and whether there are more behind them."""
-    total, limit = sum(found.files.values()), parameters.limit
+    total, limit = sum(found.files[file] for file in files), parameters.limit
+    some = None if len(files) == len(found.files) else files
     number = max(_FIRST, 2 * limit)
     while True:
-        messages = found.first(number)
+        messages = found.first(number, some) if total else []
         whole = len(messages) < number or number >= total
         keys = _keys(index, parameters, messages)
         later = keys[_behind(parameters, keys, after, whole=whole) :]
@@ -140,9 +164,9 @@ def _behind(
     return len(keys) if at is None else at + 1
 
 
-def _session_count(index: Index, found: Survey) -> int:
-    rows = index.connection.execute("SELECT file, id FROM sessions")
-    return len({name or f"@{file}" for file, name in rows if file in found.files})
+def _session_count(index: Index, files: frozenset[int]) -> int:
+    rows = index.connection.execute("SELECT file, owner FROM sessions")
+    return len({owner or file for file, owner in rows if file in files})
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -160,7 +184,10 @@ def _places(index: Index, messages: list[int]) -> dict[int, _Place]:
     files = sorted({message >> SHIFT for message in messages})
     keys = keys_of(index.connection, files)
     rows = index.connection.execute(_PLACES, (msgspec.json.encode(files).decode(),))
-    return {file: _Place(keys.get(file, facts[0]), *facts) for file, *facts in rows}
+    return {
+        file: _Place(keys.get(file) or name, name, title, project, agent)
+        for file, name, title, project, agent in rows
+    }
 
 
 def _hits(index: Index, finder: Finder, found: Survey, messages: list[int]) -> list[Hit]:
