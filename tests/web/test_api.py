@@ -39,6 +39,9 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Generator[Api]:
     folder = tmp_path_factory.mktemp("api")
     root = write_demo(str(folder / "demo")).root
     write_dialects(folder / "dialects")
+    for path in (folder / "dialects").rglob("*.jsonl"):
+        # Commands go by the time of the file: nothing is at work.
+        os.utime(path, (1_790_000_000, 1_790_000_000))
     with explorer(str(folder / "index"), root, str(folder / "dialects")) as found:
         found.house.ward.look()
         found.house.ward.wait()
@@ -271,6 +274,19 @@ def test_tasks_follow_the_list_rules(tmp_path: Path) -> None:
     assert (task["steps_total"], task["has_more_steps"]) == (6, True)
     assert task["summary"]["tool_success_count"] == 2
     assert task["ended_at"] == task["completed_at"] == task["last_activity"]
+
+
+def test_tasks_are_what_the_export_lists(api: Api, steno: Steno, tmp_path: Path) -> None:
+    roots = [option for root in api.explorer.house.home.roots for option in ("--root", root)]
+    options = ("--format", "steps", "--listed", "--no-redact", "-o", tmp_path / "out")
+    assert steno("export", "--project", "", *options, *roots).code == 0
+    exported = [json.loads(path.read_bytes()) for path in tmp_path.rglob("metadata.json")]
+    fields = ("session_id", "step_count", "tool_call_count")
+    tasks = api.all("/tasks", "tasks", limit=3)
+    assert sorted([each[name] for name in fields] for each in tasks) == sorted(
+        [each[name] for name in fields] for each in exported
+    )
+    assert len(tasks) > 15
 
 
 def test_a_task_that_runs_is_listed_with_hardly_a_step(tmp_path: Path) -> None:

@@ -91,6 +91,7 @@ _AMONG: Final = "(SELECT value FROM json_each(?))"
 _LARGEST: Final = (1 << 63) - 1
 _FROM: Final = "FROM sessions s"
 _SHOWN: Final = "s.listed = 1"
+_EVERY: Final = "s.agent = ''"
 _AGENTS: Final = "(SELECT total(a.agents) FROM sessions a WHERE a.owner = s.file)"
 _COLUMNS: Final = (
     "s.file, s.id, s.title, s.project, s.branch, s.model, s.started, s.ended, s.turns, s.steps, "
@@ -133,6 +134,8 @@ class Choice(msgspec.Struct, frozen=True):
     """Whether they are live at `now`."""
     min_turns: int = 0
     min_steps: int = 0
+    hidden: bool = False
+    """Whether those without a prompt are listed as well."""
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -288,7 +291,7 @@ def _listed(row: tuple[Any, ...]) -> Listed:
 
 def _where(choice: Choice, *, leave: str = "") -> tuple[str, list[Any]]:
     """Return the condition for a choice; `leave` names one part of it that does not count."""
-    where, values = [_SHOWN], list[Any]()
+    where, values = [_EVERY if choice.hidden else _SHOWN], list[Any]()
     for name, column in (("project", "s.project"), ("branch", "s.branch"), ("model", "s.model")):
         value = getattr(choice, name)
         if value is not None and name != leave:

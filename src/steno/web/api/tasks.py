@@ -72,7 +72,7 @@ def task_page(house: House, _path: dict[str, str], parameters: TaskParameters) -
     place = read_cursor("tasks", parameters, 2)
     after = None if place is None else (integers(place)[0], integers(place)[1])
     with house.index() as index:
-        choice = Choice(projects=projects_matching(index, parameters.project))
+        choice = Choice(projects=projects_matching(index, parameters.project), hidden=True)
         tasks = _Tasks(house, index, parameters)
         page: list[tuple[Listed, TaskItem]] = []
         more = False
