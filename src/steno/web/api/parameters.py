@@ -17,6 +17,15 @@ _PAIRS: Final = 100
 _DIGITS: Final = re.compile(r"-?[0-9]{1,17}")
 _FIELD: Final = re.compile(r" - at `\$\.(\w+)`$")
 _MOMENT: Final = "A date (2026-11-07), a time (2026-11-07T12:00:00Z), a time ago (7d, 3h), `today` or `yesterday`."
+_HAS: Final = ("failed", "agents", "compacted", "abandoned", "archived", "pr", "damaged")
+_FORMS: Final = {
+    "since": _MOMENT,
+    "until": _MOMENT,
+    "cursor": "Leave it out to begin with the first page.",
+    "has": f"One or more of {', '.join(_HAS)}, separated by commas.",
+}
+"""What parameters with a pattern may be."""
+_SHOWN: Final = 40
 _BOOLEANS: Final = {"true": True, "false": False}
 
 Text: TypeAlias = Annotated[str, Meta(max_length=_LONGEST)]
@@ -57,8 +66,7 @@ Agent: TypeAlias = Annotated[
 Has: TypeAlias = Annotated[
     str,
     Meta(
-        pattern="^(failed|agents|compacted|abandoned|archived|pr|damaged)"
-        "(,(failed|agents|compacted|abandoned|archived|pr|damaged))*$",
+        pattern=f"^({'|'.join(_HAS)})(,({'|'.join(_HAS)}))*$",
         description="What it must have, separated by commas: `failed` steps, sub-agents (`agents`), "
         "compactions (`compacted`), `abandoned` branches, no file on disk (`archived`), a pull "
         "request (`pr`), damage that the check has found (`damaged`).",
@@ -214,17 +222,17 @@ def parse_parameters(query: bytes, kind: type[_P]) -> _P:
     for name, value in _pairs(query):
         if name not in fields:
             known = ", ".join(fields) or "none"
-            raise BadRequest(f"unknown parameter: {name[:40]!r}", hint=f"Known parameters: {known}")
+            raise BadRequest(f"unknown parameter: {_cut(name)}", hint=f"Known parameters: {known}")
         if name in values:
             raise BadRequest(f"{name}: given more than once", hint="Give each parameter once.")
-        values[name] = _typed(name, value, _kinds(kind)[name])
+        values[name] = _typed(name, value, _schemas(kind)[name].get("type", "string"))
     missing = [name for name, field in fields.items() if field.required and name not in values]
     if missing:
         raise BadRequest(f"{missing[0]}: required parameter is missing", hint="")
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
-        raise _refusal(str(error)) from error
+        raise _refusal(str(error), values, kind) from error
 
 
 def _pairs(query: bytes) -> Iterable[tuple[str, str]]:
@@ -241,29 +249,51 @@ def _pairs(query: bytes) -> Iterable[tuple[str, str]]:
 
 
 @lru_cache(maxsize=64)
-def _kinds(kind: type[Parameters]) -> dict[str, str]:
-    """Return the JSON type of each parameter."""
-    schema = msgspec.json.schema_components((kind,))[1][kind.__name__]
-    properties: dict[str, dict[str, str]] = schema["properties"]
-    return {name: each.get("type", "string") for name, each in properties.items()}
+def _schemas(kind: type[Parameters]) -> dict[str, dict[str, Any]]:
+    """Return the JSON schema of each parameter."""
+    properties: dict[str, dict[str, Any]] = msgspec.json.schema_components((kind,))[1][
+        kind.__name__
+    ]["properties"]
+    return properties
 
 
 def _typed(name: str, value: str, kind: str) -> bool | int | str:
     if kind == "boolean":
         if value not in _BOOLEANS:
-            raise BadRequest(f"{name}: not a boolean: {value[:40]!r}", hint="true or false")
+            raise BadRequest(f"{name}: not a boolean: {_cut(value)}", hint="true or false")
         return _BOOLEANS[value]
     if kind == "integer":
         if _DIGITS.fullmatch(value) is None:
-            raise BadRequest(f"{name}: not an integer: {value[:40]!r}", hint="")
+            raise BadRequest(f"{name}: not an integer: {_cut(value)}", hint="")
         return int(value)
     if "\0" in value:
         raise BadRequest(f"{name}: contains a NUL character", hint="")
     return value
 
 
-def _refusal(message: str) -> BadRequest:
+def _refusal(message: str, values: dict[str, Any], kind: type[Parameters]) -> BadRequest:
+    """Return an error that names the parameter, with the values that it may have."""
     found = _FIELD.search(message)
-    name = found[1] if found else "query"
-    reason = message[: found.start()] if found else message
-    return BadRequest(f"{name}: {reason[:1].lower()}{reason[1:]}", hint="")
+    if found is None:
+        return BadRequest(message, hint="")
+    name = found[1]
+    schema = _schemas(kind)[name]
+    value = _cut(str(values[name]))
+    if "enum" in schema:
+        return BadRequest(f"{name}: not one of its values: {value}", hint=_one_of(schema["enum"]))
+    if "pattern" in schema:
+        return BadRequest(f"{name}: not valid: {value}", hint=_FORMS.get(name, ""))
+    if schema.get("type") == "integer":
+        low, high = schema.get("minimum", ""), schema.get("maximum", "")
+        return BadRequest(f"{name}: out of range: {value}", hint=f"{low} to {high}")
+    if len(str(values[name])) > schema.get("maxLength", _LONGEST):
+        return BadRequest(f"{name}: too long", hint=f"at most {schema['maxLength']:,} characters")
+    return BadRequest(f"{name}: must not be empty", hint="")
+
+
+def _cut(value: str) -> str:
+    return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
+
+
+def _one_of(values: Iterable[str]) -> str:
+    return f"One of {', '.join(values)}."
