@@ -44,7 +44,7 @@ the pages. CORS is not supported: scripts of other sites are refused with 403.
 
 ## Requests
 
-- Only GET and HEAD. No request changes anything.
+- Only GET and HEAD. No request writes to a session, a setting or the index.
 - An unknown, repeated, missing or wrong parameter is refused with 400; the message names it.
 - Booleans are `true` or `false`. Times are a date (`2026-11-07`, a day of the local clock), a time
   (`2026-11-07T12:00:00Z`), a time ago (`7d`, `3h`), `today` or `yesterday`.
@@ -68,7 +68,7 @@ Lists take `limit` and `cursor`. `next_cursor` is the cursor of the next page, n
 cursor marks a place in the order and not a number of items, so no item is returned twice or left out when
 others are added. It belongs to its parameters, except `limit`, and to its index: `steno sync --rebuild`
 makes it invalid. A session that is written to while you page moves within an order by activity; order by
-`sort=added` if that matters.
+`sort=added` if that matters. A cursor of a search by `rank` is refused once its message is no longer found.
 
 ## Entity tags
 

@@ -86,7 +86,7 @@ def test_responses_of_real_sessions_are_as_documented(
     shared: Path, tmp_path: Path, corpus: str
 ) -> None:
     with explorer(str(tmp_path / "index"), str(shared / "corpus" / corpus)) as found:
-        assert ask_everything(Api(found), every=8) > 20
+        assert ask_everything(Api(found), every=16) > 20
 
 
 @pytest.mark.faults

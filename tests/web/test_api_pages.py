@@ -39,7 +39,7 @@ def _add(connection: sqlite3.Connection, number: int, facts: tuple[Any, ...]) ->
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.lists(_SESSION, max_size=12),
     st.lists(st.lists(_SESSION, max_size=3), max_size=6),
