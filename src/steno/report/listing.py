@@ -14,11 +14,11 @@ from steno.index.scan import path_to
 from steno.index.state import SHIFT
 from steno.report.keys import SHARED, key_of
 from steno.report.prices import Prices
+from steno.report.session_filters import conditions_of
 from steno.report.session_status import (
     StatusFilter,
     live_since,
     live_sql,
-    state_sql,
     status_sql,
 )
 from steno.report.usage.indexed import count_files
@@ -311,31 +311,14 @@ def _where(choice: Choice, *, leave: str = "") -> tuple[str, list[Any]]:
     if choice.sessions is not None:
         where.append(f"s.id IN {_AMONG}")
         values.append(_some(choice.sessions))
-    _add_limits(choice, where, values)
+    more, bound = conditions_of(choice)
+    where += more
+    values += bound
     for files in (choice.among, choice.files if leave != "status" else None):
         if files is not None:
             where.append(f"s.file IN {_AMONG}")
             values.append(_some(files))
     return " AND ".join(where), values
-
-
-def _add_limits(choice: Choice, where: list[str], values: list[Any]) -> None:
-    """Add the conditions that no facet counts."""
-    if choice.projects is not None:
-        where.append(f"s.project IN {_AMONG}")
-        values.append(_some(choice.projects))
-    if choice.until is not None:
-        where.append("s.ended < ?")
-        values.append(choice.until)
-    if choice.state is not None:
-        where.append(f"{state_sql(choice.now)} = '{choice.state}'")
-    if choice.live is not None:
-        live = f"({live_sql(choice.now)} AND s.gone IS NULL)"
-        where.append(f"coalesce({live}, 0) = {int(choice.live)}")
-    for column in ("turns", "steps"):
-        if least := getattr(choice, f"min_{column}"):
-            where.append(f"s.{column} >= ?")
-            values.append(least)
 
 
 def _some(values: Sequence[str] | Sequence[int]) -> str:
