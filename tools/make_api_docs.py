@@ -100,14 +100,14 @@ What is not HTTP at all is refused with 400 as plain text, before there is an ad
 
 `/health` and `/drift` return what the check in the background has found so far and begin a new check
 unless one has just ended, as the health page does; `check.complete` is true once all sessions were checked.
-`/tasks` reads the files of a page when they are first listed, because only they tell which sessions the list
-rules hide; `total` is null while more than 24 MB would have to be read to count them.
+`/tasks` reads the files of a page when they are first listed, because the figures of a task are those of its
+steps.
 
 ## Tasks
 
 `/tasks` returns sessions in the form of TaskItem, TaskDetail and TaskStep of the
-[published description](published-descriptions.md) for frago. Running tasks and those with 10 steps are
-listed, those with fewer than 5 are not, and between them those with an assistant message. That project
+[published description](published-descriptions.md) for frago. The list rule of
+`steno ls --listed` decides which are listed. That project
 names some fields in two ways, so `id` and `session_id`, `title` and `name`, `ended_at` and `completed_at`
 are all there.
 

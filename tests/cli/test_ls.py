@@ -254,6 +254,8 @@ def test_json_has_everything_about_a_session(steno: Steno, demo: DemoReport) -> 
         "dialect": "claude",
         "entrypoint": "cli",
         "turns": 2,
+        "step_records": 17,
+        "answered": True,
         "agents": 3,
         "archived_only": False,
         "status": "finished",

@@ -7,7 +7,7 @@ import pytest
 
 from steno.errors import BadRequest, Unwritable
 from steno.store.beneath import Folder
-from steno.store.placing import _is_below, place
+from steno.store.placing import is_below, place
 
 
 def test_a_new_file_is_written_whole(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_folder_is_known_by_what_it_is_and_not_by_its_name(tmp_path: Path) -> 
     kept = tmp_path / "kept"
     (kept / "below").mkdir(parents=True)
     (tmp_path / "KEPT").symlink_to(kept)
-    assert _is_below(str(tmp_path / "KEPT"), str(kept))
-    assert _is_below(str(tmp_path / "KEPT" / "below"), str(kept))
-    assert not _is_below(str(tmp_path), str(kept))
-    assert not _is_below(str(tmp_path), str(tmp_path / "nothing"))
+    assert is_below(str(tmp_path / "KEPT"), str(kept))
+    assert is_below(str(tmp_path / "KEPT" / "below"), str(kept))
+    assert not is_below(str(tmp_path), str(kept))
+    assert not is_below(str(tmp_path), str(tmp_path / "nothing"))

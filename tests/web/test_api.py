@@ -344,7 +344,7 @@ def test_pages_of_a_session_join_to_the_whole(api: Api, inside: str) -> None:
 
 def test_filters_leave_just_what_the_list_says(api: Api) -> None:
     everything = api.all("/sessions", "sessions")
-    for name in ("status", "model", "branch", "live"):
+    for name in ("status", "model", "branch", "live", "dialect"):
         for value in {each[name] for each in everything}:
             expected = {each["key"] for each in everything if each[name] == value}
             if value == "":
@@ -356,7 +356,14 @@ def test_filters_leave_just_what_the_list_says(api: Api) -> None:
         if any(project.values()):
             found = api.all("/sessions", "sessions", **project)
             assert {other["project"] for other in found} == {each["project"]}
-    assert api.get("/sessions", min_steps=5)["total"] == sum(e["steps"] >= 5 for e in everything)
+    for least in (1, 5, 12):
+        found = {each["key"] for each in api.all("/sessions", "sessions", min_steps=least)}
+        totals = {
+            e["key"]: api.get(f"/sessions/{e['key']}/steps", limit=1)["total"] for e in everything
+        }
+        assert found == {key for key, total in totals.items() if total >= least}
+    listed = {each["id"] for each in api.all("/tasks", "tasks")}
+    assert {each["key"] for each in api.all("/sessions", "sessions", listed=True)} <= listed
     assert api.get("/sessions", min_turns=3)["total"] == sum(e["turns"] >= 3 for e in everything)
 
 

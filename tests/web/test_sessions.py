@@ -7,6 +7,8 @@ from urllib.parse import quote
 
 import pytest
 from tests.builders import Session, session, tool
+from tests.builders.step_files import OVER, RUNNING, session_file, session_id
+from tests.published.files import FILES
 from tests.web.explorer import Explorer
 from tests.web.sessions import exploring, last_record, written
 from tests.web.test_live import streaming
@@ -92,6 +94,74 @@ def test_filters_narrow_together_and_their_numbers_do_too(demo: Explorer) -> Non
     both = _titles(demo, unescape(failed[0]))
     assert len(both) == int(failed[1]) > 0
     assert set(both) == set(_titles(demo, way)) & set(_titles(demo, "/?has=failed"))
+
+
+def _listed(found: Explorer, way: str) -> set[int]:
+    """Return the numbers of the sessions in a list, as `step_files.session_id` makes ids of them."""
+    return {int(key.replace("-", "")[-8:], 16) for key in _keys(found.get(way).text)}
+
+
+def _beside(found: Explorer, way: str, link: str) -> int:
+    """Return the number beside a filter."""
+    chosen = re.search(
+        rf'<a href="{re.escape(link)}"[^>]*>.*?<span class="n">([0-9,]+)</span>',
+        found.get(way).text.replace("&amp;", "&"),
+    )
+    assert chosen is not None, link
+    return int(chosen[1])
+
+
+def test_002_list_rule_and_step_records_filter_the_list(tmp_path: Path) -> None:
+    every: set[int] = set()
+    for records in (4, 5, 9, 10):
+        for answered in (False, True):
+            for running in (False, True):
+                number = records * 100 + answered * 10 + running
+                time = RUNNING if running else OVER
+                session_file(tmp_path / "config", number, records, answered=answered, time=time)
+                every.add(number)
+    shown = {401, 411, 501, 511, 901, 911, 1001, 1011, 510, 910, 1000, 1010}
+    with exploring(tmp_path) as (found, _):
+        # Of many live ones some are on top, and all are in the list of live ones.
+        live = {number for number in every if number % 10}
+        assert _listed(found, "/") == every
+        assert _listed(found, "/?listed=1") == shown
+        assert _listed(found, "/?min_steps=9") == {n for n in every if n >= 900}
+        assert _listed(found, "/?min_steps=10&status=live") == {1001, 1011}
+        assert _listed(found, "/?has=answered&listed=1") == {
+            *(411, 511, 911, 1011, 510, 910, 1010),
+        }
+        assert _listed(found, "/?listed=1&status=live") == live
+        assert _listed(found, "/?min_steps=no&listed=2") == every
+        assert _beside(found, "/", "/?listed=1") == len(shown)
+        assert _beside(found, "/", "/?min_steps=5") == 12
+        assert _beside(found, "/", "/?min_steps=10") == 4
+        assert _beside(found, "/", "/?has=answered") == 8
+        # What is chosen can be taken away again, also a number that nobody offers.
+        assert _beside(found, "/?min_steps=6", "/") == 8
+        assert "6 or more" in found.get("/?min_steps=6").text
+        assert _beside(found, "/?listed=1", "/") == len(shown)
+        assert "12 of 16" in found.get("/?listed=1").text
+
+
+@pytest.mark.parametrize("way", ["/?min_steps=1000000000000", f"/?min_steps={'9' * 300}"])
+def test_002_more_step_records_than_any_session_has(demo: Explorer, way: str) -> None:
+    assert demo.get(way).status == 200
+    assert _titles(demo, way) == []
+
+
+def test_the_list_names_the_dialect_of_a_file_that_is_not_the_clients(tmp_path: Path) -> None:
+    root = tmp_path / "config"
+    session_file(root, 1, 6)
+    flat = root / "projects" / "-home-ada-tide" / f"{session_id(2)}.jsonl"
+    flat.write_bytes(FILES["linear"]().data)
+    nested = root / "conversations" / "_home_ada_work" / "2025-01-29T14-15-30.jsonl"
+    nested.parent.mkdir(parents=True)
+    nested.write_bytes(FILES["development"]().data)
+    with exploring(tmp_path) as (found, _):
+        rows = re.findall(r'<li class="row.*?</li>', found.get("/").text, re.DOTALL)
+        named = [re.findall(r'class="dialect"[^>]*>([^<]*)<', row) for row in rows]
+        assert sorted(named) == [[], ["dialect spec-000"], ["dialect spec-004"]]
 
 
 def test_every_size_is_of_one_kind(tmp_path: Path) -> None:

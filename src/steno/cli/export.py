@@ -9,6 +9,7 @@ import msgspec
 
 from steno.cli.options import COLOR, JSON, WHERE, options, roots
 from steno.cli.screen import Screen, complain, write_bytes, write_json
+from steno.cli.where import is_folder_name
 from steno.errors import NotFound
 from steno.report import words
 from steno.report.export.levels import FORMATS, LEVELS, Format, Level
@@ -41,6 +42,7 @@ disguises; --receipt says what was masked and where. --no-redact leaves everythi
   steno export last --format markdown         to the standard output
   steno export 7c1f --format messages         input that the API accepts
   steno export --query 'tool:Bash npm' --format txt -o found/
+  steno export --format steps steps/          all sessions; again: only what changed
 
 \b
 Formats:
@@ -48,6 +50,9 @@ Formats:
   markdown  to read and to paste               txt       plain text
   json      every record, byte for byte        messages  for the Messages API
   steps     steps.jsonl and metadata.json      parquet   the tables of the index
+
+A folder of steps is brought up to date: changed sessions are written, folders of sessions that are
+gone are removed, and nothing else in it is touched. `steno sync --steps` does the same.
 """
 
 
@@ -92,7 +97,11 @@ class _Asked(msgspec.Struct):
 )
 @click.option("--redact/--no-redact", default=True, help="Mask secrets first.  [default: redact]")
 @click.option("--receipt", metavar="FILE", help="Write what was masked, and where, as JSON.")
-@click.option("--listed", is_flag=True, help="Of `steps`, only sessions that are worth a listing.")
+@click.option(
+    "--listed",
+    is_flag=True,
+    help="With `steps`, leave out short sessions, as `steno ls --listed` does.",
+)
 @click.option("--force", is_flag=True, help="Write over what is there.")
 @options(WHERE, JSON)
 @options(COLOR)
@@ -108,17 +117,25 @@ def command(
 ) -> None:
     """Write sessions for others."""
     wanted = _Asked(**asked)
+    if wanted.format == "steps" and not wanted.out and names and is_folder_name(names[-1]):
+        *sessions, wanted.out = names
+        names = tuple(sessions)
     ways = sum((bool(names), project is not None, query is not None))
-    if ways != 1:
+    if ways == 0 and wanted.format == "steps" and not wanted.out:
+        raise click.UsageError("--format steps needs a folder: -o NAME/")
+    if ways > 1 or (ways == 0 and not (wanted.format == "steps" and wanted.out)):
         raise click.UsageError("name sessions, or a --project, or a --query; one of them")
     _refuse_what_would_be_ignored(wanted)
     if wanted.format == "parquet":
         from steno.report.export.parquet import need_pyarrow
 
         need_pyarrow()
-    files = _chosen(names, project, query, root, demo=demo)
-    _refuse_what_does_not_fit(files, wanted)
-    _export(files, wanted, Screen(color), root, demo=demo)
+    files = _chosen(names, project, query, root, demo=demo) if ways else None
+    _refuse_what_does_not_fit(files or (), wanted)
+    if wanted.format == "steps":
+        _export_steps(files, wanted, Screen(color), root, demo=demo)
+    elif files is not None:
+        _export(files, wanted, Screen(color), root, demo=demo)
 
 
 def _refuse_what_would_be_ignored(wanted: _Asked) -> None:
@@ -186,23 +203,63 @@ def _export(
         masker,
         wanted.out,
         force=wanted.force,
-        listed=wanted.listed,
     )
     with Progress(sum(each.size for each in files), "Exporting") as bar:
         job.done = bar.add
         written = _written(files, job, root, demo=demo)
-    if wanted.format == "steps" and not written:
-        raise NotFound("none of these sessions is one for `steps`", hint=_STEPS)
     if masker is not None and wanted.receipt is not None:
         _write_receipt(wanted, masker.receipt, len(files))
     _tell(files, written, wanted, masker.receipt if masker is not None else None, screen)
+
+
+def _export_steps(
+    files: "list[Found] | None",
+    wanted: _Asked,
+    screen: Screen,
+    root: tuple[str, ...],
+    *,
+    demo: bool,
+) -> None:
+    """Bring a folder of steps up to date with some sessions, or with all for None."""
+    from steno.cli.progress import planned
+    from steno.cli.steps_report import complain_of_failures, steps_json, steps_line
+    from steno.report.export.steps_folder import StepsJob, sync_steps
+    from steno.safe.masking import Masker
+    from steno.store.library import roots_of
+
+    masker = Masker() if wanted.redact else None
+    job = StepsJob(
+        wanted.out,
+        roots_of(roots(root, demo=demo)),
+        masker,
+        listed=wanted.listed,
+        force=wanted.force,
+    )
+    with planned("Exporting") as plan:
+        job.planned = plan
+        report = sync_steps(job, files)
+    sessions = len(report.written) + len(report.unchanged)
+    complain_of_failures(report)
+    if files and not sessions and not report.failed:
+        raise NotFound("none of these sessions is one for `steps`", hint=_STEPS)
+    if masker is not None and wanted.receipt is not None:
+        _write_receipt(wanted, masker.receipt, len(report.written))
+    if wanted.as_json:
+        masked = masker.receipt.counts if masker is not None else None
+        write_json({"sessions": sessions, **steps_json(report, wanted.out), "masked": masked})
+    else:
+        screen.lines([steps_line(report)])
+    if report.written and not wanted.as_json:
+        _tell_masked(masker.receipt if masker is not None else None, wanted)
+    if report.failed:
+        raise click.exceptions.Exit(1)
 
 
 def _written(files: "list[Found]", job: "Job", root: tuple[str, ...], *, demo: bool) -> list[str]:
     """Write everything; return where it is, nothing for what went to the standard output."""
     if not job.out.endswith(("/", os.sep)):
         return _one(files[0], job)
-    from steno.report.export.files import write_all, write_each, write_steps
+    from steno.report.export.files import write_all, write_each
 
     if job.format == "html":
         from steno.web.export.folder import pages_of
@@ -210,7 +267,7 @@ def _written(files: "list[Found]", job: "Job", root: tuple[str, ...], *, demo: b
         return write_all(pages_of(files, job), job)
     if job.format == "parquet":
         return _tables(files, job, root, demo=demo)
-    return write_steps(files, job) if job.format == "steps" else write_each(files, job)
+    return write_each(files, job)
 
 
 def _one(found: "Found", job: "Job") -> list[str]:
@@ -258,8 +315,7 @@ def _tell(
     screen: Screen,
 ) -> None:
     """Say what was written and what was masked; to the standard error where the rest went out."""
-    # Of `steps` not every session is one to write.
-    number = len(written) if wanted.format == "steps" else len(files)
+    number = len(files)
     if wanted.as_json and written:
         masked = receipt.counts if receipt is not None else None
         write_json({"sessions": number, "written": written, "masked": masked})
@@ -268,6 +324,10 @@ def _tell(
         what = words.count(number, "session")
         where = written[0] if len(written) == 1 else wanted.out
         screen.lines([[f"{what} in {where}"]])
+    _tell_masked(receipt, wanted)
+
+
+def _tell_masked(receipt: "Receipt | None", wanted: _Asked) -> None:
     if receipt is None:
         complain("nothing was masked: what is in there goes wherever the file goes")
         return

@@ -15,8 +15,9 @@ from steno.report import clock, words
 from steno.report.usage.wanted import fits
 from steno.safe.terminal import ColourMode, Line, one_line
 from steno.session.liveness import activity_age, is_live
+from steno.session.step_records import StepCounts, is_listed
 from steno.store.archive.opened import Archived
-from steno.store.count import count_agents, count_turns
+from steno.store.count import count_agents, count_step_records, count_turns
 from steno.store.discover import Discovery, Found, Problem
 from steno.store.glance import Glance
 from steno.store.library import newest_first, roots_of, seen
@@ -74,6 +75,23 @@ class _Listing(msgspec.Struct):
     help="Only sessions that stand so; `live` ones run, or have been waiting for less than a day.",
 )
 @click.option(
+    "--min-steps",
+    metavar="N",
+    type=click.IntRange(0),
+    default=0,
+    help="Only sessions with at least N step records: user and assistant records, as in "
+    "steps.jsonl. Tool steps, as `show` counts them, are another figure.",
+)
+@click.option(
+    "--answered", is_flag=True, help="Only sessions with a text answer that calls no tool."
+)
+@click.option(
+    "--listed",
+    is_flag=True,
+    help="Hide short sessions: not running, and fewer than 5 step records, or fewer than 10 and "
+    "no text answer.",
+)
+@click.option(
     "--limit",
     metavar="N",
     default=30,
@@ -119,8 +137,16 @@ class _Wanted(msgspec.Struct):
     since: str | None = None
     until: str | None = None
     status: str | None = None
+    min_steps: int = 0
+    answered: bool = False
+    listed: bool = False
     limit: int = 30
     everything: bool = False
+
+    @property
+    def by_steps(self) -> bool:
+        """Whether step records decide what is listed."""
+        return bool(self.min_steps or self.answered or self.listed)
 
 
 def _gather(wanted: _Wanted, where: tuple[str, ...] | None, now: float) -> _Listing:
@@ -135,7 +161,9 @@ def _gather(wanted: _Wanted, where: tuple[str, ...] | None, now: float) -> _List
         end = clock.when(wanted.until, now)[1]
         files = [found for found in files if found.mtime_ns < end * 1e9]
     listing = _Listing([], total, problems)
-    listing.chosen = bool(wanted.project or wanted.since or wanted.until or wanted.status)
+    listing.chosen = bool(
+        wanted.project or wanted.since or wanted.until or wanted.status or wanted.by_steps
+    )
     lent: dict[str, str] = {}
     for found, look in seen(files, now, problems):
         lent.update(look.lent)
@@ -145,6 +173,8 @@ def _gather(wanted: _Wanted, where: tuple[str, ...] | None, now: float) -> _List
             continue
         if look.hidden and not wanted.everything:
             listing.hidden += 1
+            continue
+        if wanted.by_steps and not _has_steps(found, look, wanted, now):
             continue
         if wanted.limit and len(listing.rows) == wanted.limit:
             listing.next = found
@@ -163,6 +193,34 @@ def _stands(found: Found, look: Glance, status: str, now: float) -> bool:
     if isinstance(found, Archived):
         return status == "archived"
     return _is_live(found, look, now) if status == "live" else look.status == status
+
+
+def _has_steps(found: Found, look: Glance, wanted: _Wanted, now: float) -> bool:
+    """Return whether a session has the step records that are asked for.
+
+    A file that is too large to be scanned for a listing has enough of them.
+    """
+    try:
+        counts = count_step_records(found)
+    except Unreadable:
+        return False
+    if counts is None:
+        return look.answered or not wanted.answered
+    if counts.records < wanted.min_steps or (wanted.answered and not counts.answered):
+        return False
+    return not wanted.listed or is_listed(counts, running=_is_live(found, look, now))
+
+
+def _step_counts(found: Found) -> dict[str, Any]:
+    try:
+        counts = count_step_records(found)
+    except Unreadable:
+        counts = StepCounts()
+    known = counts is not None
+    return {
+        "step_records": counts.records if known else None,
+        "answered": counts.answered if known else None,
+    }
 
 
 def _shorten(rows: list[_Row], names: list[str]) -> None:
@@ -199,6 +257,7 @@ def _json(listing: _Listing) -> list[dict[str, Any]]:
             "dialect": row.look.dialect,
             "entrypoint": row.look.entrypoint,
             "turns": row.turns,
+            **_step_counts(row.found),
             "agents": count_agents(row.found, discoveries.agents(row.found)),
             "size": row.found.size,
             "started": clock.iso(row.look.started),

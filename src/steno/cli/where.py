@@ -9,7 +9,7 @@ import sys
 from steno.errors import NotFound, Unreadable
 from steno.store.places import demo_dir
 
-__all__ = ["program", "roots", "where_to_look"]
+__all__ = ["is_folder_name", "program", "roots", "where_to_look"]
 
 
 def roots(root: tuple[str, ...], *, demo: bool) -> tuple[str, ...] | None:
@@ -40,6 +40,18 @@ def _look_into(folder: str) -> None:
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) else ""
         raise Unreadable(f"cannot read {folder}: {(said or str(error)).lower()}") from error
+
+
+def is_folder_name(name: str) -> bool:
+    """Return whether an argument names a folder, there or to be made, and not a session."""
+    if name.endswith((".jsonl", "\0")):
+        return False
+    separators = tuple(each for each in (os.sep, os.altsep) if each)
+    return (
+        name.endswith(separators)
+        or os.path.isdir(name)
+        or (any(each in name for each in separators) and not os.path.lexists(name))
+    )
 
 
 def where_to_look(root: tuple[str, ...], *, demo: bool) -> str:

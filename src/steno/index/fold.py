@@ -14,6 +14,7 @@ from steno.index.state import SHIFT, Call, Doc, Harvest, LastState, Row, State, 
 from steno.index.tally import Tally, key_of
 from steno.index.words import Part, parts_of
 from steno.session.liveness import LastMessage
+from steno.session.step_records import StepCounts, count_record, is_step_record
 from steno.session.story.outcomes import outcome_of
 from steno.session.story.prompts import (
     BY_PEOPLE,
@@ -78,6 +79,7 @@ class Fold:
         time = millis(line.timestamp)
         kind = line.type or ""
         speaks = kind in _ROLES
+        self._count_step(line, record)
         goes_on = state.course.follow(line, odd=record is not None)
         if speaks and not line.is_sidechain:
             state.last = LastState(*_last_message(line))
@@ -99,6 +101,15 @@ class Fold:
             self._note(line, kind, message)
         if goes_on and kind != "user":
             self._go_on(line, kind, raw, time)
+
+    def _count_step(self, line: Line, record: Record | None) -> None:
+        """Count a line of `steps.jsonl`; a record of another form is counted as itself."""
+        state = self._state
+        if record is not None:
+            state.step_counts = count_record(state.step_counts, record)
+        elif is_step_record(line.type, sidechain=bool(line.is_sidechain)):
+            answered = state.step_counts.answered or (line.type == "assistant" and _answers(line))
+            state.step_counts = StepCounts(state.step_counts.records + 1, answered)
 
     def _place(self, line: Line, time: int | None) -> None:
         """Keep what a record of the graph says about the session."""
@@ -373,6 +384,17 @@ def _results_in(line: Line) -> int:
     if content.__class__ is not list:
         return 0
     return sum(block.type == "tool_result" for block in cast("list[Block]", content))
+
+
+def _answers(line: Line) -> bool:
+    """Return whether an assistant's line has text and calls no tool."""
+    content = line.message.content if line.message is not None else None
+    if content.__class__ is str:
+        return bool(cast("str", content).strip())
+    blocks = cast("list[Block]", content) if content.__class__ is list else []
+    if any(block.type == "tool_use" for block in blocks):
+        return False
+    return any(block.type == "text" and (block.text or "").strip() for block in blocks)
 
 
 def _last_message(line: Line) -> tuple[LastMessage, list[str]]:

@@ -7,6 +7,7 @@ import msgspec
 from steno.format.dialects.names import Dialect
 from steno.index.course import Course
 from steno.session.liveness import Ending, LastMessage, ending_of
+from steno.session.step_records import StepCounts
 
 __all__ = [
     "RULES",
@@ -22,7 +23,7 @@ __all__ = [
     "encode_state",
 ]
 
-RULES: Final = "5"
+RULES: Final = "6"
 """Which rules files are read by. Whoever changes what is kept of a record, or which words of it are
 searched, counts on: then everything is read again."""
 SHIFT: Final = 40
@@ -86,6 +87,7 @@ class State(msgspec.Struct):
     ended: int | None = None
     messages: int = 0
     calls: int = 0
+    step_counts: StepCounts = StepCounts()
     prompted: bool = False
     main: bool = False
     """Whether anything in it was not said by a sub-agent."""

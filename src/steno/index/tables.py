@@ -123,6 +123,7 @@ class Tables:
         row = _session_row(task.file, task.place, state, title)
         gone = round(time.time()) if task.gone else None
         row = (*row, state.ending, self._grown(task, done), task.size, gone)
+        row = (*row, state.step_counts.records, int(state.step_counts.answered), state.dialect)
         before = self._connection.execute(
             "SELECT s.id, s.agent, s.project, s.started, f.path "
             "FROM sessions s JOIN files f ON f.id = s.file WHERE s.file = ?",
@@ -147,7 +148,7 @@ class Tables:
                 task.file,
             ),
         )
-        self._connection.execute(_insert("sessions", 27, verb="INSERT OR REPLACE"), row)
+        self._connection.execute(_insert("sessions", 30, verb="INSERT OR REPLACE"), row)
 
     def _grown(self, task: Task, done: int) -> int | None:
         """Return when a file was last seen growing: longer than at the sync before, and the same."""

@@ -11,12 +11,12 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from steno.index.scan import path_to
-from steno.index.state import SHIFT
 from steno.report.keys import SHARED, key_of
 from steno.report.prices import Prices
 from steno.report.session_filters import conditions_of
 from steno.report.session_status import (
     StatusFilter,
+    list_rule_sql,
     live_since,
     live_sql,
     status_sql,
@@ -25,10 +25,12 @@ from steno.report.usage.indexed import count_files
 from steno.report.usage.totals import Figures as Spent
 from steno.report.usage.totals import summed
 from steno.session.liveness import Ending, SessionStatus
+from steno.session.step_records import FEW, MANY
 from steno.session.story.figures import Figures
 
 __all__ = [
     "HAS",
+    "LENGTHS",
     "SIZES",
     "SORTS",
     "Choice",
@@ -41,13 +43,13 @@ __all__ = [
     "Listing",
     "Size",
     "Sort",
-    "activity_of",
     "costs_of",
     "counts_of",
     "facets_of",
     "files_at",
     "group_totals",
     "ids_of",
+    "lengths_of",
     "list_sessions",
     "listed_at",
     "live_sessions",
@@ -57,7 +59,7 @@ __all__ = [
 ]
 
 FacetName: TypeAlias = Literal["project", "branch", "model"]
-Has: TypeAlias = Literal["failed", "agents", "compacted", "abandoned", "archived", "pr"]
+Has: TypeAlias = Literal["failed", "agents", "compacted", "abandoned", "archived", "pr", "answered"]
 Size: TypeAlias = Literal["small", "medium", "large", "huge"]
 Sort: TypeAlias = Literal["newest", "oldest", "longest", "turns", "largest"]
 HAS: Final[dict[Has, str]] = {
@@ -67,8 +69,11 @@ HAS: Final[dict[Has, str]] = {
     "abandoned": "s.rewound > 0",
     "archived": "s.gone IS NOT NULL",
     "pr": "s.file IN (SELECT file FROM links WHERE kind = 'pr')",
+    "answered": "s.answered",
 }
 """What a session may have, and how the index tells."""
+LENGTHS: Final = (FEW, MANY)
+"""The numbers of step records that sessions are counted by."""
 _MB: Final = 1 << 20
 SIZES: Final[dict[Size, tuple[int, int | None]]] = {
     "small": (0, _MB // 10),
@@ -96,11 +101,10 @@ _AGENTS: Final = "(SELECT total(a.agents) FROM sessions a WHERE a.owner = s.file
 _COLUMNS: Final = (
     "s.file, s.id, s.title, s.project, s.branch, s.model, s.started, s.ended, s.turns, s.steps, "
     f"s.failed, s.worked, {_AGENTS}, s.compactions, s.rewound, f.path, s.size, s.gone, "
-    f"s.ending, s.grown, {SHARED}"
+    f"s.ending, s.grown, s.dialect, {SHARED}"
 )
 _MOST_VALUES: Final = 200
 """How many values of a facet are counted one by one."""
-_SLICES: Final = 28
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -114,6 +118,10 @@ class Choice(msgspec.Struct, frozen=True):
     """The earliest time they were last active, in milliseconds."""
     has: tuple[Has, ...] = ()
     size: Size | None = None
+    min_steps: int = 0
+    """The fewest step records: user and assistant records, one line each in `steps.jsonl`."""
+    listed: bool = False
+    """Only what the list rule shows (`steno.session.step_records`)."""
     status: StatusFilter | None = None
     now: int = 0
     """The time that the status is asked for, in milliseconds."""
@@ -133,7 +141,7 @@ class Choice(msgspec.Struct, frozen=True):
     live: bool | None = None
     """Whether they are live at `now`."""
     min_turns: int = 0
-    min_steps: int = 0
+    dialect: str | None = None
     hidden: bool = False
     """Whether those without a prompt are listed as well."""
 
@@ -156,6 +164,8 @@ class Listed(msgspec.Struct, frozen=True):
     ending: Ending
     grown: int | None
     """When its file was last seen growing."""
+    dialect: str
+    """The published dialect its file is written in; `claude` for the client's own form."""
     key: str
     """What an address calls it."""
     rank: int
@@ -258,7 +268,7 @@ def _rows(
 
 def _listed(row: tuple[Any, ...]) -> Listed:
     file, name, title, project, branch, model, started, ended, *counts = row[:15]
-    path, size, gone, ending, grown, shared, rank = row[15:]
+    path, size, gone, ending, grown, dialect, shared, rank = row[15:]
     turns, steps, failed, worked, agents, compactions, branches = map(int, counts)
     return Listed(
         file=file,
@@ -284,6 +294,7 @@ def _listed(row: tuple[Any, ...]) -> Listed:
         gone=gone is not None,
         ending=ending,
         grown=grown,
+        dialect=dialect,
         key=key_of(name, file, shared=bool(shared)),
         rank=rank,
     )
@@ -300,12 +311,12 @@ def _where(choice: Choice, *, leave: str = "") -> tuple[str, list[Any]]:
     if choice.since is not None and leave != "since":
         where.append("s.ended >= ?")
         values.append(choice.since)
-    if leave != "has":
-        where += [HAS[each] for each in choice.has]
+    where += [HAS[each] for each in choice.has] if leave != "has" else ()
     if choice.size is not None and leave != "size":
         low, high = SIZES[choice.size]
         where.append("s.size >= ? AND s.size < ?")
         values += (low, high or _LARGEST)
+    where += _lengths(choice, leave=leave)
     if choice.status is not None and leave != "status":
         where.append(_status(choice, choice.status))
     if choice.sessions is not None:
@@ -319,6 +330,16 @@ def _where(choice: Choice, *, leave: str = "") -> tuple[str, list[Any]]:
             where.append(f"s.file IN {_AMONG}")
             values.append(_some(files))
     return " AND ".join(where), values
+
+
+def _lengths(choice: Choice, *, leave: str) -> list[str]:
+    """Return the conditions on how much there is in a session."""
+    where: list[str] = []
+    if choice.min_steps and leave != "min_steps":
+        where.append(f"s.step_records >= {choice.min_steps:d}")
+    if choice.listed:
+        where.append(list_rule_sql(choice.now))
+    return where
 
 
 def _some(values: Sequence[str] | Sequence[int]) -> str:
@@ -418,6 +439,21 @@ def sizes_of(connection: sqlite3.Connection, choice: Choice) -> dict[Size, int]:
     return dict(zip(SIZES, map(int, row), strict=True))
 
 
+def lengths_of(connection: sqlite3.Connection, choice: Choice) -> tuple[dict[int, int], int]:
+    """Return how many sessions have so many step records, and how many the list rule shows.
+
+    Each as if it was not chosen itself; for the numbers of `LENGTHS` and the one that is chosen.
+    """
+    where, values = _where(choice, leave="min_steps")
+    numbers = sorted({*LENGTHS, *([choice.min_steps] if choice.min_steps else ())})
+    sums = ", ".join(f"total(s.step_records >= {number:d})" for number in numbers)
+    row = connection.execute(f"SELECT {sums} {_FROM} WHERE {where}", values).fetchone()
+    counts = dict(zip(numbers, map(int, row), strict=True))
+    where, values = _where(msgspec.structs.replace(choice, listed=True))
+    (listed,) = connection.execute(f"SELECT count(*) {_FROM} WHERE {where}", values).fetchone()
+    return counts, listed
+
+
 def facets_of(
     connection: sqlite3.Connection, choice: Choice, name: FacetName, limit: int = _MOST_VALUES
 ) -> FacetValues:
@@ -460,27 +496,3 @@ def costs_of(
     for cell, heap in cells.items():
         mine.setdefault(int(cell[0][0]), []).append((cell, heap))
     return {file: summed(some, prices) for file, some in mine.items()}
-
-
-def activity_of(
-    connection: sqlite3.Connection, row: Listed, slices: int = _SLICES
-) -> tuple[list[int], set[int]]:
-    """Return how much happened in each part of a session's time, and in which parts steps failed."""
-    if row.started is None or row.ended is None or row.ended <= row.started:
-        return [0] * slices, set()
-    span = row.ended - row.started + 1
-    low, high = row.file << SHIFT, (row.file + 1) << SHIFT
-    part = f"(time - ?) * {int(slices)} / ?"
-    counts = [0] * slices
-    for place, number in connection.execute(
-        f"SELECT {part}, count(*) FROM messages WHERE id >= ? AND id < ? AND time >= ? GROUP BY 1",
-        (row.started, span, low, high, row.started),
-    ):
-        if 0 <= place < slices:
-            counts[place] = number
-    failed = connection.execute(
-        f"SELECT DISTINCT {part} FROM tool_calls WHERE message >= ? AND message < ? AND failed "
-        "AND time >= ?",
-        (row.started, span, low, high, row.started),
-    )
-    return counts, {place for (place,) in failed if 0 <= place < slices}

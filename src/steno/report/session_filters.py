@@ -1,6 +1,6 @@
 """SQL conditions for the filters of a list of sessions that no facet of the page counts."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from steno.report.listing import Choice
 
 __all__ = ["conditions_of"]
-
-_LEAST: Final = ("turns", "steps")
 
 
 def conditions_of(choice: "Choice") -> tuple[list[str], list[Any]]:
@@ -29,8 +27,10 @@ def conditions_of(choice: "Choice") -> tuple[list[str], list[Any]]:
     if choice.live is not None:
         live = f"({live_sql(choice.now)} AND s.gone IS NULL)"
         where.append(f"coalesce({live}, 0) = {int(choice.live)}")
-    for column in _LEAST:
-        if least := getattr(choice, f"min_{column}"):
-            where.append(f"s.{column} >= ?")
-            values.append(least)
+    if choice.min_turns:
+        where.append("s.turns >= ?")
+        values.append(choice.min_turns)
+    if choice.dialect is not None:
+        where.append("s.dialect = ?")
+        values.append(choice.dialect)
     return where, values

@@ -6,8 +6,17 @@ In every expression `s` is a row of `sessions`. Times are milliseconds.
 from typing import Final, Literal, TypeAlias, get_args
 
 from steno.session.liveness import LIVE_SECONDS, SKEW, Ending, status_at
+from steno.session.step_records import FEW, MANY
 
-__all__ = ["STATUSES", "StatusFilter", "live_since", "live_sql", "state_sql", "status_sql"]
+__all__ = [
+    "STATUSES",
+    "StatusFilter",
+    "list_rule_sql",
+    "live_since",
+    "live_sql",
+    "state_sql",
+    "status_sql",
+]
 
 StatusFilter: TypeAlias = Literal["live", "waiting", "finished", "interrupted", "failed", "damaged"]
 STATUSES: Final[tuple[StatusFilter, ...]] = get_args(StatusFilter)
@@ -48,3 +57,10 @@ def state_sql(now: int) -> str:
         f"CASE WHEN {live_sql(now)} AND s.gone IS NULL THEN CASE s.ending {during} END "
         f"ELSE CASE s.ending {over} END END"
     )
+
+
+def list_rule_sql(now: int) -> str:
+    """Return the condition that the list rule shows a session: `step_records.is_listed` as SQL."""
+    running = f"(s.gone IS NULL AND {live_sql(now)})"
+    answered = f"(s.step_records >= {FEW} AND s.answered)"
+    return f"({running} OR s.step_records >= {MANY} OR {answered})"

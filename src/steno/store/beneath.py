@@ -7,17 +7,22 @@ A path that was looked at can be exchanged for a link before it is opened. Names
 is held open cannot lead out of it. Where the system has no such thing, paths have to do.
 """
 
+import errno
 import os
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from typing import Final, Self
+
+from steno.store.disk import flush_folder, flush_open_folder
 
 __all__ = ["Folder"]
 
 _HOLDS: Final = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 _CLOSED: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
+# Opening a pipe in place of a file must not wait for somebody to write.
+_NO_WAIT: Final = getattr(os, "O_NONBLOCK", 0)
 # To go through a folder one need not be allowed to list it.
 _THROUGH: Final = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL
@@ -118,6 +123,78 @@ class Folder:
         finally:
             with suppress(OSError):
                 os.unlink(self._at(scratch), dir_fd=self._held)
+
+    @contextmanager
+    def below(self, name: str) -> Generator["Folder", None, None]:
+        """Hold a folder in this one open; a link is refused.
+
+        Raises:
+            OSError: there is no such folder; `NotADirectoryError` for anything else of that name.
+        """
+        inner = Folder(os.path.join(self.path, name))
+        if self._held is not None:
+            flags = _THROUGH | _CLOSED | _NO_LINK
+            inner._held = os.open(name, flags, dir_fd=self._held)
+        elif not stat.S_ISDIR(self.status(name).st_mode):
+            raise NotADirectoryError(inner.path)
+        try:
+            yield inner
+        finally:
+            inner.__exit__()
+
+    def names(self) -> list[str]:
+        """Return the names in the folder, sorted."""
+        if self._held is None:
+            return sorted(os.listdir(self.path))
+        listing = self._open_to_list(self._held)
+        try:
+            return sorted(os.listdir(listing))
+        finally:
+            os.close(listing)
+
+    def flush(self) -> None:
+        """Have the disk know the names in the folder."""
+        if self._held is None:
+            flush_folder(self.path)
+            return
+        listing = self._open_to_list(self._held)
+        try:
+            flush_open_folder(listing)
+        finally:
+            os.close(listing)
+
+    def _open_to_list(self, held: int) -> int:
+        # What is held open may only be gone through.
+        flags = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _CLOSED
+        return os.open(os.curdir, flags, dir_fd=held)
+
+    def read(self, name: str, limit: int) -> bytes:
+        """Return the first `limit` bytes of a regular file.
+
+        Raises:
+            OSError: it is not there, cannot be read, or is no regular file.
+        """
+        with os.fdopen(self.open(name, os.O_RDONLY | _NO_WAIT), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise OSError(errno.EINVAL, "not a regular file")
+            return file.read(limit)
+
+    def make(self, name: str) -> None:
+        """Make a folder in it."""
+        os.mkdir(self._at(name), dir_fd=self._held)
+
+    def rename(self, name: str, new_name: str) -> None:
+        """Give a file or folder in it another name."""
+        one, other = self._at(name), self._at(new_name)
+        os.rename(one, other, src_dir_fd=self._held, dst_dir_fd=self._held)
+
+    def remove(self, name: str) -> None:
+        """Remove a file; of a link the link itself."""
+        os.unlink(self._at(name), dir_fd=self._held)
+
+    def remove_folder(self, name: str) -> None:
+        """Remove an empty folder."""
+        os.rmdir(self._at(name), dir_fd=self._held)
 
     def add(self, name: str, data: bytes) -> None:
         """Put a new file under a name that nothing has, whole or not at all.

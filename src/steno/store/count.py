@@ -5,10 +5,11 @@ from typing import Final
 
 from steno.format.dialects.detection import converted
 from steno.format.source import Source
+from steno.session.step_records import StepCounts, count_record
 from steno.store.archive.opened import opened
 from steno.store.found import Found
 
-__all__ = ["count_agents", "count_turns"]
+__all__ = ["count_agents", "count_step_records", "count_turns"]
 
 _LONGEST: Final = 64 << 20
 _MOST_READ: Final = 256 << 20
@@ -73,6 +74,29 @@ def count_agents(found: Found, files: Sequence[Found]) -> int:
     # Those inside the session's own file are told apart by what they hang on.
     with open_found(found) as session:
         return len(agents_among(session.all_agents))
+
+
+def count_step_records(found: Found) -> StepCounts | None:
+    """Return how many lines a session has in `steps.jsonl`, and whether one is a text answer.
+
+    None for a file that is too large to be scanned for a listing.
+
+    Raises:
+        Unreadable: the file cannot be read any more.
+    """
+    from steno.format.lines import read_bytes
+    from steno.format.records import Record
+
+    if found.size > _MOST_READ:
+        return None
+    counts = StepCounts()
+    with opened(found) as original:
+        # However the line spaces its fields.
+        for _, line in _having(converted(original), [b'"user"', b'"assistant"'], 0):
+            for piece in read_bytes(line):
+                if isinstance(piece, Record):
+                    counts = count_record(counts, piece)
+    return counts
 
 
 def _warms_up(agent: Found) -> bool:

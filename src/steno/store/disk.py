@@ -4,7 +4,16 @@ import errno
 import os
 from typing import Final
 
-__all__ = ["FOLDER", "PRIVATE", "append", "flush_folder", "make_folder", "open_private", "read_all"]
+__all__ = [
+    "FOLDER",
+    "PRIVATE",
+    "append",
+    "flush_folder",
+    "flush_open_folder",
+    "make_folder",
+    "open_private",
+    "read_all",
+]
 
 PRIVATE: Final = 0o600
 FOLDER: Final = 0o700
@@ -53,12 +62,18 @@ def flush_folder(folder: str) -> None:
         return
     descriptor = os.open(folder or os.curdir, os.O_RDONLY | os.O_CLOEXEC)
     try:
+        flush_open_folder(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def flush_open_folder(descriptor: int) -> None:
+    """Have the disk know the names in a folder that is open."""
+    try:
         os.fsync(descriptor)
     except OSError as error:
         if error.errno not in _NO_FLUSH:
             raise
-    finally:
-        os.close(descriptor)
 
 
 def read_all(path: str) -> bytes:

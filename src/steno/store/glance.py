@@ -26,7 +26,7 @@ from steno.store.archive.opened import opened
 from steno.store.found import Found
 from steno.store.titles import given_title
 
-__all__ = ["Glance", "glance", "shown_project"]
+__all__ = ["Glance", "ending_in", "glance", "shown_project"]
 
 END: Final = 1 << 16
 _FURTHEST: Final = 1 << 20
@@ -164,6 +164,15 @@ def shown_project(found: Found) -> str | None:
                 return look.project
     whole = glance(found, 0.0)
     return None if whole.hidden else whole.project
+
+
+def ending_in(source: Source) -> tuple[Ending, float | None]:
+    """Return what an open transcript ends with, and the time of its last record in seconds.
+
+    As `glance` has it; a file in a published dialect is to be converted first.
+    """
+    look = _look_at(source)
+    return look.ending(), _epoch(look.ended)
 
 
 def _look_at(source: Source) -> "_Look":
@@ -319,7 +328,7 @@ class _Look:
     def result(self, name: str, found: Found, now: float) -> Glance:
         own = [title for leaf, title in self.summaries if leaf in self.uuids]
         given = self.custom or given_title(found) or self.ai or (own[-1] if own else "")
-        ending = self._ending()
+        ending = self.ending()
         return Glance(
             id=name,
             title=given or self.last_prompt or self.first_prompt or self.command,
@@ -348,7 +357,7 @@ class _Look:
             return self.project
         return project_of_folder(os.path.basename(os.path.dirname(found.path)))
 
-    def _ending(self) -> Ending:
+    def ending(self) -> Ending:
         """Return what the session ends with; a file does not say whether its client still runs."""
         line = self.last
         if line is None:

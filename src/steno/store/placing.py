@@ -9,7 +9,7 @@ from steno.errors import BadRequest, Unwritable
 from steno.store.beneath import Folder
 from steno.store.scratch import unwritable
 
-__all__ = ["place"]
+__all__ = ["is_below", "place"]
 
 
 def place(path: str, data: bytes, *, force: bool = False, never: Sequence[str] = ()) -> str:
@@ -28,7 +28,7 @@ def place(path: str, data: bytes, *, force: bool = False, never: Sequence[str] =
     if not name or "\0" in path or path.endswith((os.sep, f"{os.sep}.")):
         raise BadRequest(f"{path!r} names no file")
     for each in never:
-        if _is_below(folder, os.path.realpath(each)):
+        if is_below(folder, os.path.realpath(each)):
             raise Unwritable(f"{path} is where sessions are kept", hint="name another folder")
     try:
         with Folder(folder) as held:
@@ -40,7 +40,7 @@ def place(path: str, data: bytes, *, force: bool = False, never: Sequence[str] =
     return os.path.join(folder, name)
 
 
-def _is_below(folder: str, above: str) -> bool:
+def is_below(folder: str, above: str) -> bool:
     """Say whether a folder lies in another, under whatever name: some disks take `A` for `a`."""
     if folder == above or folder.startswith(above.rstrip(os.sep) + os.sep):
         return True

@@ -2,25 +2,23 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from steno.format.encode import encode, encode_line
+from steno.format.encode import encode_line
 from steno.report.export.levels import Format, Level
 from steno.report.export.lossless import lossless
 from steno.report.export.markdown import markdown
 from steno.report.export.messages import messages
-from steno.report.export.names import free_name, name_of
+from steno.report.export.names import name_of
 from steno.report.export.opened import Leaving, open_leaving
 from steno.report.export.plain import plain
 from steno.report.export.put import make_folder, put_file
-from steno.report.export.steps import is_listed, metadata_of, steps_of
 from steno.safe.masking import Masker
-from steno.store import clock
 from steno.store.found import Found
 
-__all__ = ["Job", "parts_of", "write_all", "write_each", "write_steps"]
+__all__ = ["Job", "parts_of", "write_all", "write_each"]
 
 _ENDS: Final[dict[str, str]] = {
     "markdown": ".md",
@@ -38,8 +36,6 @@ class Job(msgspec.Struct):
     masker: Masker | None = None
     out: str = ""
     force: bool = False
-    listed: bool = False
-    """Only sessions that the description of `steps` would list."""
     done: Callable[[int], None] = lambda _size: None
     """Is told how many bytes were read."""
 
@@ -105,38 +101,3 @@ def write_each(files: Sequence[Found], job: Job) -> list[str]:
 def _masker(job: Job) -> Masker | None:
     """Return what masks a session that is told; what is lossless masks by itself, and counts."""
     return Masker() if job.masker is not None and job.format == "json" else job.masker
-
-
-def write_steps(files: Sequence[Found], job: Job) -> list[str]:
-    """Write the pair of every session into a folder that bears its id; return the folders.
-
-    Another session of the same id, as a copy in another project is, has a number behind it.
-
-    Raises:
-        StenoError: something cannot be read or written.
-    """
-    make_folder(job.out, force=job.force)
-    taken: set[str] = set()
-    written: list[str] = []
-    for found in files:
-        leaving = open_leaving(found, job.masker)
-        steps = steps_of(leaving.session)
-        age = max(0.0, clock.now() - found.mtime_ns / 1e9)
-        metadata = metadata_of(leaving, steps, age)
-        job.done(found.size)
-        if not steps or (job.listed and not is_listed(metadata, steps)):
-            continue
-        folder = os.path.join(job.out, free_name(leaving.session.id, taken))
-        make_folder(folder, force=job.force)
-        _put_pair(folder, steps, metadata, force=job.force)
-        written.append(folder)
-    return written
-
-
-def _put_pair(
-    folder: str, steps: list[dict[str, Any]], metadata: dict[str, Any], *, force: bool
-) -> None:
-    lines = (encode_line(step) for step in steps)
-    put_file(os.path.join(folder, "steps.jsonl"), lines, force=force)
-    tidy = msgspec.json.format(encode(metadata), indent=2) + b"\n"
-    put_file(os.path.join(folder, "metadata.json"), [tidy], force=force)

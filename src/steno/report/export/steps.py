@@ -5,54 +5,161 @@ ASSISTANT_MESSAGE, or a TOOL_CALL where it makes one. Summaries have 200 letters
 types, of sub-agents and of files that bear no session's id are left out, as there.
 """
 
-from collections.abc import Iterator
-from typing import Any, Final
+import re
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Any, Final, Literal, TypeAlias
 
-from steno.format.encode import encode
+import msgspec
+
+from steno.format.encode import encode, encode_line
 from steno.format.paths import is_uuid
 from steno.format.records import Record
-from steno.report.export.opened import Leaving
+from steno.format.source import BytesSource
+from steno.report import clock
+from steno.report.export.opened import bytes_of, masked_bytes
+from steno.safe.masking import Masker
+from steno.session.liveness import LIVE_SECONDS, Ending, activity_age, is_live
 from steno.session.session import Session
+from steno.session.step_records import StepCounts, count_record, is_step_record, step_type
+from steno.session.transcript import load
+from steno.store.found import Found
+from steno.store.glance import ending_in
 
-__all__ = ["is_listed", "metadata_of", "steps_of"]
+__all__ = [
+    "FILES",
+    "METADATA",
+    "STEPS",
+    "SYNC_VERSION",
+    "WRITER",
+    "SkipReason",
+    "Source",
+    "SourceState",
+    "StepsOutput",
+    "is_running",
+    "read_steps",
+    "running_until",
+    "session_id_of",
+    "status_word",
+    "steps_of",
+]
 
+STEPS: Final = "steps.jsonl"
+METADATA: Final = "metadata.json"
+FILES: Final = (STEPS, METADATA)
+"""In the order they are written: the metadata says what the steps have to be."""
+SYNC_VERSION: Final = 1
+"""Counted on whenever other steps or metadata are made of the same file: all are written anew."""
+WRITER: Final = "steno"
 _LONGEST: Final = 200
-_FEW: Final = 5
-_SOME: Final = 10
-_RUNNING: Final = ("running", "waiting")
+_FOLDER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+SkipReason: TypeAlias = Literal[
+    "",
+    "empty file",
+    "file name is not a session id",
+    "transcript of a sub-agent",
+    "no user or assistant records",
+]
+"""Why a file becomes no steps; nothing for one that does."""
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A session file, named so that nothing of its path is told: `id` and `root_id` are hashes."""
+
+    found: Found
+    path: str
+    id: str
+    root_id: str
+
+
+class SourceState(msgspec.Struct, frozen=True):
+    """What the bytes of a session file say, as far as it decides what is written and when."""
+
+    size: int
+    sha256: str
+    session_id: str = ""
+    reason: SkipReason = ""
+    counts: StepCounts = StepCounts()
+    ending: Ending = ""
+    last_record: float | None = None
+    """When its last record was written, in seconds."""
+
+
+class StepsOutput(msgspec.Struct, frozen=True):
+    """The steps of a session, as bytes, and what the metadata says about them."""
+
+    state: SourceState
+    steps: bytes
+    metadata: dict[str, Any]
+
+    def files(self, now: float) -> dict[str, bytes]:
+        """Return the files of the session at some time; the time decides the status alone."""
+        running = is_running(self.state, now)
+        metadata = {
+            **self.metadata,
+            "ended_at": None if running else self.metadata["ended_at"],
+            "status": status_word(running=running),
+        }
+        return {
+            STEPS: self.steps,
+            METADATA: msgspec.json.format(encode(metadata), indent=2) + b"\n",
+        }
+
+
+def status_word(*, running: bool) -> str:
+    """Return the status that the metadata has."""
+    return "RUNNING" if running else "COMPLETED"
+
+
+def is_running(state: SourceState, now: float) -> bool:
+    """Return whether a session is at work, or waits for a user who may still be there."""
+    return is_live(state.ending, activity_age(now, state.last_record))
+
+
+def running_until(state: SourceState) -> float:
+    """Return until when a session that is running counts as such, if nothing is written to it."""
+    return (state.last_record or 0.0) + LIVE_SECONDS.get(state.ending, 0.0)
+
+
+def session_id_of(session: Session) -> str:
+    """Return the id that steps are written under; nothing for a file that is no session's.
+
+    It is the name of the file. In a dialect files are named by their time, and ids are no UUIDs, so
+    there it is the id that the records have, or the name of the file, whichever can name a folder.
+    """
+    if is_uuid(session.name):
+        return session.name
+    if session.transcript.dialect == "claude":
+        return ""
+    return next((name for name in (session.id, session.name) if _FOLDER.fullmatch(name)), "")
 
 
 def steps_of(session: Session) -> list[dict[str, Any]]:
     """Return the steps, in the order of the file; none for a file that is no session's."""
-    if not is_uuid(session.name):
+    session_id = session_id_of(session)
+    if not session_id:
         return []
-    made = list(_steps(session))
-    for number, step in enumerate(made, 1):
-        step["step_id"] = number
-    return made
+    return [_step(number, session_id, record) for number, record in enumerate(_records(session), 1)]
 
 
-def _steps(session: Session) -> Iterator[dict[str, Any]]:
-    for node in session.transcript.nodes:
-        if node.type not in ("user", "assistant") or node.sidechain:
-            continue
-        record = session.transcript.record(node)
-        yield {
-            "step_id": 0,
-            "session_id": session.id,
-            "type": _type(record),
-            "timestamp": record.timestamp,
-            "content_summary": _summary(record),
-            "raw_uuid": record.uuid,
-            "parent_uuid": record.parent_uuid,
-            **_calls(record),
-        }
+def _records(session: Session) -> Iterator[Record]:
+    transcript = session.transcript
+    for node in transcript.nodes:
+        if is_step_record(node.type, sidechain=node.sidechain):
+            yield transcript.record(node)
 
 
-def _type(record: Record) -> str:
-    if record.type == "user":
-        return "TOOL_RESULT" if record.tool_results else "USER_MESSAGE"
-    return "TOOL_CALL" if record.tool_uses else "ASSISTANT_MESSAGE"
+def _step(number: int, session_id: str, record: Record) -> dict[str, Any]:
+    return {
+        "step_id": number,
+        "session_id": session_id,
+        "type": step_type(record),
+        "timestamp": record.timestamp,
+        "content_summary": _summary(record),
+        "raw_uuid": record.uuid,
+        "parent_uuid": record.parent_uuid,
+        **_calls(record),
+    }
 
 
 def _summary(record: Record) -> str:
@@ -86,28 +193,93 @@ def _calls(record: Record) -> dict[str, Any]:
     return {"tool_results": results} if results else {}
 
 
-def metadata_of(leaving: Leaving, steps: list[dict[str, Any]], age: float | None) -> dict[str, Any]:
-    """Return what is said of the whole; `age` is how long ago its file was written to."""
-    session = leaving.session
+def read_steps(source: Source, masker: Masker | None) -> StepsOutput:
+    """Read a session file and return its steps; a masker masks it first.
+
+    Raises:
+        Unreadable: it cannot be read.
+    """
+    data = bytes_of(source.found)
+    name = source.path.replace("\\", "/").rpartition("/")[2].removesuffix(".jsonl")
+    folder = source.path.replace("\\", "/").rpartition("/")[0].rpartition("/")[2]
+    masked = BytesSource(masked_bytes(data, masker, name))
+    session = Session(load(masked, hold=True), name=name, folder=folder)
+    counts = StepCounts()
+    for record in _records(session):
+        counts = count_record(counts, record)
+    ending, last = ending_in(session.transcript.source)
+    state = SourceState(
+        len(data),
+        sha256(data).hexdigest(),
+        session_id_of(session),
+        _reason(session, counts, empty=not data),
+        counts,
+        ending,
+        # As precise as the metadata has it.
+        None if last is None else round(last, 3),
+    )
+    steps = steps_of(session)
+    written = b"".join(encode_line(step) for step in steps)
+    metadata = _metadata(source, session, state, steps, masker)
+    metadata["sync"]["steps"] = {"size": len(written), "sha256": sha256(written).hexdigest()}
+    return StepsOutput(state, written, metadata)
+
+
+def _reason(session: Session, counts: StepCounts, *, empty: bool) -> SkipReason:
+    if empty:
+        return "empty file"
+    if not session_id_of(session):
+        return "file name is not a session id"
+    return "" if counts.records else "no user or assistant records"
+
+
+def _metadata(
+    source: Source,
+    session: Session,
+    state: SourceState,
+    steps: Sequence[dict[str, Any]],
+    masker: Masker | None,
+) -> dict[str, Any]:
+    """Return what is said of the whole; `status` and `ended_at` are filled in when it is written."""
     times = [step["timestamp"] for step in steps if step["timestamp"]]
-    running = session.status(age).standing in _RUNNING
+    last = steps[-1] if steps else {}
     return {
-        "session_id": session.id,
+        "session_id": state.session_id,
         "agent_type": "claude",
-        "project_path": session.project,
+        "project_path": _project(session, masker),
         "started_at": times[0] if times else None,
-        "ended_at": None if running or not times else times[-1],
+        "ended_at": times[-1] if times else None,
         "last_activity": times[-1] if times else None,
-        "status": "RUNNING" if running else "COMPLETED",
+        "status": "",
         "step_count": len(steps),
         "tool_call_count": sum(len(step.get("tool_calls", ())) for step in steps),
+        "sync": {
+            "writer": WRITER,
+            "version": SYNC_VERSION,
+            "redacted": masker is not None,
+            "source": {
+                "path": _shown(source.path, masker),
+                "id": source.id,
+                "root_id": source.root_id,
+                "dialect": session.transcript.dialect,
+                "size": state.size,
+                "sha256": state.sha256,
+            },
+            "last_step": {"step_id": last.get("step_id"), "raw_uuid": last.get("raw_uuid")},
+            "last_record_at": clock.iso(state.last_record),
+            "ending": state.ending,
+            "answered": state.counts.answered,
+        },
     }
 
 
-def is_listed(metadata: dict[str, Any], steps: list[dict[str, Any]]) -> bool:
-    """Say whether the description would show a session in a list: those of hardly a step are not."""
-    count = metadata["step_count"]
-    if metadata["status"] == "RUNNING" or count >= _SOME:
-        return True
-    answered = any(step["type"] == "ASSISTANT_MESSAGE" for step in steps)
-    return count >= _FEW and answered
+def _project(session: Session, masker: Masker | None) -> str:
+    """Return the project; one that only the name of the folder tells was not masked with the file."""
+    if session.facts.cwds or masker is None:
+        return session.project
+    return masker.text(session.project) if session.project else ""
+
+
+def _shown(path: str, masker: Masker | None) -> str:
+    text = path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return text if masker is None else masker.text(text)

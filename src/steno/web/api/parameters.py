@@ -17,7 +17,9 @@ _PAIRS: Final = 100
 _DIGITS: Final = re.compile(r"-?[0-9]{1,17}")
 _FIELD: Final = re.compile(r" - at `\$\.(\w+)`$")
 _MOMENT: Final = "A date (2026-11-07), a time (2026-11-07T12:00:00Z), a time ago (7d, 3h), `today` or `yesterday`."
-_HAS: Final = ("failed", "agents", "compacted", "abandoned", "archived", "pr", "damaged")
+_HAS: Final = (
+    *("failed", "agents", "compacted", "abandoned", "archived", "pr", "answered", "damaged"),
+)
 _FORMS: Final = {
     "since": _MOMENT,
     "until": _MOMENT,
@@ -69,10 +71,11 @@ Has: TypeAlias = Annotated[
         pattern=f"^({'|'.join(_HAS)})(,({'|'.join(_HAS)}))*$",
         description="What it must have, separated by commas: `failed` steps, sub-agents (`agents`), "
         "compactions (`compacted`), `abandoned` branches, no file on disk (`archived`), a pull "
-        "request (`pr`), damage that the check has found (`damaged`).",
+        "request (`pr`), an assistant message (`answered`), damage that the check has found (`damaged`).",
         examples=["failed,agents"],
     ),
 ]
+Dialect: TypeAlias = Literal["claude", "spec-000", "spec-004"]
 By: TypeAlias = Literal[
     "day",
     "week",
@@ -125,7 +128,16 @@ class SessionParameters(Paged, frozen=True, kw_only=True):
     ] = UNSET
     has: Has | UnsetType = UNSET
     min_turns: Annotated[Natural | UnsetType, Meta(description="At least so many turns.")] = UNSET
-    min_steps: Annotated[Natural | UnsetType, Meta(description="At least so many steps.")] = UNSET
+    min_steps: Annotated[
+        Natural | UnsetType,
+        Meta(description="At least so many user and assistant records: lines of `steps.jsonl`."),
+    ] = UNSET
+    listed: Annotated[
+        bool, Meta(description="Only what the list rule shows, as `steno ls --listed` has it.")
+    ] = False
+    dialect: Annotated[
+        Dialect | UnsetType, Meta(description="The dialect of the file; `claude` is the client's.")
+    ] = UNSET
     sort: Annotated[
         Literal["newest", "oldest", "longest", "turns", "largest", "added"],
         Meta(

@@ -93,6 +93,8 @@ def _choice(house: House, index: Index, parameters: SessionParameters, now: floa
         live=given.live if isinstance(given.live, bool) else None,
         min_turns=given.min_turns or 0,
         min_steps=given.min_steps or 0,
+        listed=given.listed,
+        dialect=given.dialect or None,
     )
     words = given.q.casefold().split() if isinstance(given.q, str) else []
     if not words:
@@ -131,6 +133,7 @@ def _facts(listed: Listed, spent: Spent | None, version: str, now: float) -> dic
         "key": listed.key,
         "id": listed.id,
         "path": text_of(listed.path),
+        "dialect": listed.dialect,
         "title": listed.title,
         "project": listed.project,
         "project_id": tag_of(listed.project) if listed.project else "",
@@ -195,7 +198,6 @@ def _more(found: Opened, age: float, status: str) -> dict[str, Any]:
     standing = standing_of(tale, age, gone=found.place.gone)
     known = status in {standing.standing, "empty"}
     return {
-        "dialect": tale.transcript.dialect,
         "status_reason": standing.reason if known else "",
         "entrypoint": session.entrypoint,
         "models": list(session.models),

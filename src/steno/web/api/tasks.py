@@ -1,7 +1,7 @@
 """`/api/v1/tasks` and `/api/v1/tasks/{id}`: sessions as tasks, as a published description has them.
 
-What a task is, and which of them are listed, is defined in `report.export.steps`; it counts records
-that only the file itself tells apart, so files are read page by page, once each.
+The index tells which sessions the list rule shows (`session.step_records`); the figures of a task are
+those of its steps, so the files of a page are read, once each.
 """
 
 from collections import Counter
@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from steno.errors import NotFound, Unreadable
+from steno.format.paths import is_uuid
 from steno.index.opened import Index
 from steno.report.clock import iso, moment
-from steno.report.export.opened import Leaving
-from steno.report.export.steps import is_listed, metadata_of, steps_of
+from steno.report.export.steps import session_id_of, steps_of
 from steno.report.listing import Choice, Listed, list_sessions, listed_at
 from steno.session.liveness import activity_age, is_live
 from steno.session.session import Session
@@ -40,17 +40,11 @@ from steno.web.kept import Few
 from steno.web.shelf import found_at_path
 
 _SECOND: Final = 1000
-_FEWEST: Final = 5
-"""Records below which the list rules hide a session that is over; the index counts no fewer."""
 _CHUNK: Final = 100
 _ALL: Final = 1 << 40
-_LITTLE: Final = 24 << 20
-"""Bytes that are read only to count all tasks."""
 _MOST: Final = 100_000
 _TOP: Final = 5
-_MESSAGES: Final = (
-    "SELECT file, messages FROM sessions WHERE file IN (SELECT value FROM json_each(?))"
-)
+_COUNTS: Final = "SELECT step_records, calls FROM sessions WHERE file = ?"
 _TYPES: Final[dict[str, StepType]] = {
     "USER_MESSAGE": "user_message",
     "ASSISTANT_MESSAGE": "assistant_message",
@@ -60,147 +54,127 @@ _TYPES: Final[dict[str, StepType]] = {
 _answers: Final[WeakKeyDictionary[House, Few]] = WeakKeyDictionary()
 
 
-class _Task(msgspec.Struct, frozen=True):
-    """What a file says of a task."""
+class _Figures(msgspec.Struct, frozen=True):
+    """What the steps of a session say of it as a task."""
 
-    metadata: dict[str, Any]
-    listed: bool
+    session_id: str
+    project: str
+    started: str | None
+    last: str | None
+    steps: int
+    calls: int
 
 
 def task_page(house: House, _path: dict[str, str], parameters: TaskParameters) -> TaskList:
     """Return a page of tasks, the last active first."""
     place = read_cursor("tasks", parameters, 2)
     after = None if place is None else (integers(place)[0], integers(place)[1])
+    now = house.now()
     with house.index() as index:
-        choice = Choice(projects=projects_matching(index, parameters.project), hidden=True)
-        tasks = _Tasks(house, index, parameters)
-        page: list[tuple[Listed, TaskItem]] = []
-        more = False
-        for pair in tasks.matching(choice, after):
-            more = len(page) == parameters.limit
-            if more:
-                break
-            page.append(pair)
-        total = tasks.total(choice)
-    cursor = None
-    if more:
-        last = page[-1][0]
-        cursor = make_cursor("tasks", parameters, last.rank, last.file)
-    return TaskList(tasks=[item for _, item in page], total=total, next_cursor=cursor)
-
-
-class _Tasks:
-    """Sessions of the index as tasks."""
-
-    def __init__(self, house: House, index: Index, parameters: TaskParameters) -> None:
-        self._house = house
-        self._index = index
-        self._parameters = parameters
-        self._known = _answers.setdefault(house, Few(_MOST))
-        self._now = house.now()
-
-    def matching(
-        self, choice: Choice, after: tuple[int, int] | None
-    ) -> Iterator[tuple[Listed, TaskItem]]:
-        """Yield the tasks behind a place in the list."""
+        choice = Choice(
+            projects=projects_matching(index, parameters.project),
+            hidden=True,
+            listed=not parameters.everything,
+            min_steps=1,
+            live={"running": True, "completed": False}.get(parameters.status or ""),
+            now=int(now * _SECOND),
+        )
+        total = sum(
+            _is_session(each) for each in list_sessions(index.connection, choice, limit=_ALL).rows
+        )
+        page: list[Listed] = []
         more = True
-        while more:
-            listing = list_sessions(self._index.connection, choice, limit=_CHUNK, after=after)
-            for listed in self._likely(listing.rows):
-                item = self._item(listed)
-                if item is not None:
-                    yield listed, item
+        while more and len(page) <= parameters.limit:
+            listing = list_sessions(index.connection, choice, limit=_CHUNK, after=after)
+            page += filter(_is_session, listing.rows)
             more = listing.more
-            if more:
-                after = listing.rows[-1].rank, listing.rows[-1].file
-
-    def total(self, choice: Choice) -> int | None:
-        """Return how many tasks there are; None where too much would have to be read."""
-        rows = list_sessions(self._index.connection, choice, limit=_ALL).rows
-        rows = list(self._likely(rows))
-        unread = sum(each.size for each in rows if not self._known.holds(self._name(each)))
-        if unread > _LITTLE:
-            return None
-        return sum(self._item(each) is not None for each in rows)
-
-    def _likely(self, rows: Sequence[Listed]) -> Iterator[Listed]:
-        """Yield the sessions that the list rules may show, without a look into their files."""
-        packed = msgspec.json.encode([each.file for each in rows]).decode()
-        messages = dict(self._index.connection.execute(_MESSAGES, (packed,)))
-        for each in rows:
-            few = messages.get(each.file, 0) < _FEWEST and not _is_live(each, self._now)
-            if self._parameters.everything or not few or each.ending == "question":
-                yield each
-
-    def _item(self, listed: Listed) -> TaskItem | None:
-        task = self._known.get(self._name(listed), lambda: self._read(listed))
-        if task is None or not (task.listed or self._parameters.everything):
-            return None
-        item = _item(listed, task.metadata)
-        wanted = self._parameters.status or item.status
-        return item if item.status == wanted else None
-
-    def _name(self, listed: Listed) -> tuple[object, ...]:
-        return listed.path, listed.size, listed.ended, listed.gone, _is_live(listed, self._now)
-
-    def _read(self, listed: Listed) -> _Task | None:
-        """Return what a file says; None where it cannot be read or has no steps."""
-        try:
-            with open_found(found_at_path(listed.path)) as session:
-                steps = steps_of(session)
-                metadata = _metadata(session, listed, steps, self._now)
-        except (NotFound, Unreadable):
-            return None
-        return _Task(metadata, is_listed(metadata, steps)) if steps else None
+            after = (listing.rows[-1].rank, listing.rows[-1].file) if more else None
+        more = len(page) > parameters.limit
+        page = page[: parameters.limit]
+        tasks = [_item(each, _figures_in(house, index, each), now) for each in page]
+    cursor = make_cursor("tasks", parameters, page[-1].rank, page[-1].file) if more else None
+    return TaskList(tasks=tasks, total=total, next_cursor=cursor)
 
 
-def _is_live(listed: Listed, now: float) -> bool:
-    return not listed.gone and is_live(listed.ending, _age(listed, now))
+def _is_session(listed: Listed) -> bool:
+    """Return whether a file has steps: it is named by a session's id, or is in a dialect."""
+    stem = listed.path.replace("\\", "/").rpartition("/")[2].removesuffix(".jsonl")
+    return is_uuid(stem) or listed.dialect != "claude"
+
+
+def _figures_in(house: House, index: Index, listed: Listed) -> _Figures:
+    """Return the figures of a session, from the index where its file cannot be read any more."""
+    known = _answers.setdefault(house, Few(_MOST))
+    figures = known.get(_name(listed), lambda: _read(listed))
+    if figures is not None:
+        return figures
+    steps, calls = index.connection.execute(_COUNTS, (listed.file,)).fetchone()
+    started, last = (
+        iso(None if each is None else each / _SECOND) for each in (listed.started, listed.ended)
+    )
+    return _Figures(listed.id, listed.project, started, last, steps, calls)
+
+
+def _name(listed: Listed) -> tuple[object, ...]:
+    return listed.path, listed.size, listed.ended, listed.gone
+
+
+def _read(listed: Listed) -> _Figures | None:
+    """Return the figures of a file; None where it cannot be read any more."""
+    try:
+        with open_found(found_at_path(listed.path)) as session:
+            return _figures(session, steps_of(session))
+    except (NotFound, Unreadable):
+        return None
+
+
+def _figures(session: Session, steps: Sequence[dict[str, Any]]) -> _Figures:
+    times = [step["timestamp"] for step in steps if step["timestamp"]]
+    return _Figures(
+        session_id_of(session),
+        session.project,
+        _iso(times[0]) if times else None,
+        _iso(times[-1]) if times else None,
+        len(steps),
+        sum(len(step.get("tool_calls", ())) for step in steps),
+    )
+
+
+def _iso(text: str) -> str | None:
+    return iso(moment(text))
+
+
+def _item(listed: Listed, figures: _Figures, now: float) -> TaskItem:
+    return TaskItem(**_facts(listed, figures, now))
+
+
+def _facts(listed: Listed, figures: _Figures, now: float) -> dict[str, Any]:
+    """Return the fields of a task."""
+    running = not listed.gone and is_live(listed.ending, _age(listed, now))
+    first, behind = moment(figures.started or ""), moment(figures.last or "")
+    took = 0.0 if first is None or behind is None else max(0.0, behind - first)
+    ended = None if running else figures.last
+    return {
+        "id": listed.key,
+        "session_id": figures.session_id,
+        "title": listed.title,
+        "name": listed.title,
+        "status": "running" if running else "completed",
+        "agent_type": "claude",
+        "project_path": figures.project,
+        "started_at": figures.started,
+        "ended_at": ended,
+        "completed_at": ended,
+        "last_activity": figures.last,
+        "duration_ms": round(took * _SECOND),
+        "step_count": figures.steps,
+        "tool_call_count": figures.calls,
+    }
 
 
 def _age(listed: Listed, now: float) -> float:
     ended = None if listed.ended is None else listed.ended / _SECOND
     return activity_age(now, ended, None if listed.grown is None else listed.grown / _SECOND)
-
-
-def _metadata(
-    session: Session, listed: Listed, steps: list[dict[str, Any]], now: float
-) -> dict[str, Any]:
-    found = found_at_path(listed.path)
-    age = None if listed.gone else _age(listed, now)
-    return metadata_of(Leaving(session, found, found.size), steps, age)
-
-
-def _item(listed: Listed, metadata: dict[str, Any]) -> TaskItem:
-    return TaskItem(**_facts(listed, metadata))
-
-
-def _facts(listed: Listed, metadata: dict[str, Any]) -> dict[str, Any]:
-    started, ended, last = (
-        _iso(metadata[name]) for name in ("started_at", "ended_at", "last_activity")
-    )
-    first, behind = moment(started or ""), moment(last or "")
-    took = 0.0 if first is None or behind is None else max(0.0, behind - first)
-    return {
-        "id": listed.key,
-        "session_id": metadata["session_id"],
-        "title": listed.title,
-        "name": listed.title,
-        "status": "running" if metadata["status"] == "RUNNING" else "completed",
-        "agent_type": "claude",
-        "project_path": metadata["project_path"],
-        "started_at": started,
-        "ended_at": ended,
-        "completed_at": ended,
-        "last_activity": last,
-        "duration_ms": round(took * _SECOND),
-        "step_count": metadata["step_count"],
-        "tool_call_count": metadata["tool_call_count"],
-    }
-
-
-def _iso(text: str | None) -> str | None:
-    return iso(moment(text or ""))
 
 
 # One task
@@ -218,7 +192,7 @@ def task_detail(house: House, path: dict[str, str], parameters: Paged) -> TaskDe
                 f"session {path['id']!r} has no steps", hint="/api/v1/tasks lists the tasks"
             )
         plain: list[dict[str, Any]] = msgspec.to_builtins(steps)
-        facts = _facts(listed, _metadata(session, listed, plain, house.now()))
+        facts = _facts(listed, _figures(session, plain), house.now())
     name = f"tasks {place.key}"
     cursor = read_cursor(name, parameters, 1)
     start = max(0, integers(cursor)[0]) if cursor is not None else 0

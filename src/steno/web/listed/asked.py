@@ -28,7 +28,10 @@ _BACK: Final = {"today": 0, "week": 6, "month": 29}
 LONGEST: Final = 2_000
 """So many letters may be looked for."""
 _LONGEST_VALUE: Final = 300
-_FILTERS: Final = ("project", "branch", "model", "status", "size", "since", "has")
+_MOST_STEPS: Final = 1_000_000_000
+_FILTERS: Final = (
+    *("project", "branch", "model", "status", "size", "since", "has", "min_steps", "listed"),
+)
 _KNOWN: Final = ("q", *_FILTERS, "sort", "view", "order")
 
 
@@ -92,6 +95,8 @@ def asked_of(
         since=since_of(query.get("since", ""), now),
         size=_size(query.get("size", "")),
         has=has,
+        min_steps=_min_steps(query.get("min_steps", "")),
+        listed=query.get("listed") == "1",
         sort=_sort(query.get("sort", "newest")),
     )
     view = query.get("view", "day" if choice.sort in ("newest", "oldest") else "flat")
@@ -127,6 +132,11 @@ def _status(name: str) -> StatusFilter | None:
 def _size(name: str) -> Size | None:
     known: dict[str, Size] = {size: size for size in SIZES}
     return known.get(name)
+
+
+def _min_steps(text: str) -> int:
+    """Return the fewest step records that are asked for; 0 for what is no number."""
+    return min(int(text), _MOST_STEPS) if text.isascii() and text.isdecimal() else 0
 
 
 def _order(name: str) -> Order:

@@ -20,6 +20,7 @@ from steno.report.listing import (
     counts_of,
     facets_of,
     files_at,
+    lengths_of,
     list_sessions,
     sizes_of,
     statuses_of,
@@ -41,6 +42,7 @@ _NAMES: Final[dict[Has, tuple[str, str]]] = {
     "abandoned": ("rewind", "Abandoned branches"),
     "archived": ("archive", "Archived only"),
     "pr": ("branch", "Pull requests"),
+    "answered": ("say", "Text answers"),
 }
 _TIMES: Final = (
     ("", "Any time"),
@@ -85,6 +87,10 @@ class Counted(msgspec.Struct, frozen=True):
     """Any time, then since each of the times."""
     statuses: dict[str, int]
     sizes: dict[Size, int]
+    lengths: dict[int, int]
+    """How many have at least so many step records."""
+    listed: int
+    """How many the list rule shows."""
     values: dict[FacetName, FacetValues]
 
 
@@ -98,7 +104,8 @@ def counted(connection: sqlite3.Connection, choice: Choice, starts: Sequence[int
         name: facets_of(connection, choice, name) for name in names
     }
     statuses, sizes = statuses_of(connection, choice), sizes_of(connection, choice)
-    return Counted(having, since, statuses, sizes, values)
+    lengths, listed = lengths_of(connection, choice)
+    return Counted(having, since, statuses, sizes, lengths, listed, values)
 
 
 Facets = list[tuple[str, list[Facet], str]]
@@ -129,6 +136,7 @@ def facets_for(
         _short("Model", "model", found, asked),
         _short("Branch", "branch", found, asked),
         ("Size", _sizes(asked, found.sizes), ""),
+        ("Step records", _lengths(asked, found), ""),
     ]
     return [facet for facet in made if facet[1]]
 
@@ -219,6 +227,25 @@ def _sizes(asked: Asked, numbers: dict[Size, int]) -> list[Facet]:
         for name in SIZES
         if numbers[name] or name == chosen
     ]
+
+
+def _lengths(asked: Asked, found: Counted) -> list[Facet]:
+    """Return the filters by step records: lines of `steps.jsonl`, and the list rule over them."""
+    choice, query = asked.choice, asked.query
+    made = [
+        Facet(
+            f"{number:,} or more",
+            count,
+            _turned(query, "min_steps", str(number), on=number == choice.min_steps),
+            number == choice.min_steps,
+        )
+        for number, count in found.lengths.items()
+        if count or number == choice.min_steps
+    ]
+    if found.listed or choice.listed:
+        href = _turned(query, "listed", "1", on=choice.listed)
+        made.append(Facet("Hide short sessions", found.listed, href, choice.listed))
+    return made
 
 
 def _haves(asked: Asked, having: dict[Has, int]) -> list[Facet]:

@@ -21,6 +21,9 @@ class Session(Model, frozen=True, kw_only=True):
     ]
     id: Annotated[str, Meta(description="The client's session id.")]
     path: Annotated[str, Meta(description="Its file.")]
+    dialect: Annotated[
+        str, Meta(description="`claude`, or the published dialect that it was converted from.")
+    ]
     title: str
     project: Annotated[str, Meta(description="The directory it began in.")]
     project_id: Annotated[str, Meta(description="A short id of the project; empty if none.")]
@@ -133,9 +136,6 @@ class Findings(Model, frozen=True, kw_only=True):
 class SessionDetail(Session, frozen=True, kw_only=True):
     """One session."""
 
-    dialect: Annotated[
-        str, Meta(description="`claude`, or the published dialect that it was converted from.")
-    ]
     status_reason: str
     entrypoint: str
     models: list[str]

@@ -32,10 +32,7 @@ class TaskList(Model, frozen=True, kw_only=True):
     """A page of tasks."""
 
     tasks: list[TaskItem]
-    total: Annotated[
-        Count | None,
-        Meta(description="How many tasks there are; null while too much is still unread."),
-    ]
+    total: Annotated[int, Meta(ge=0, description="How many tasks there are, on all pages.")]
     next_cursor: Cursor | None
 
 
