@@ -15,7 +15,7 @@ from starlette.routing import Match, Route
 from tests.security.ask import Line
 from tests.web.explorer import Explorer
 
-from steno.web.app import PAGES
+from steno.web.app import ADDRESSES
 from steno.web.paint import links
 
 __all__ = ["crawl", "filled", "is_stream", "routes"]
@@ -33,7 +33,7 @@ async def _nothing(_: object) -> None:
 
 def routes() -> list[tuple[str, Route]]:
     """Return every way of the table, and what tells whether an address is one of its."""
-    return [(way, Route(way, _nothing)) for way, _ in PAGES]
+    return [(way, Route(way, _nothing)) for way in ADDRESSES]
 
 
 def filled(way: str, of: Explorer) -> str:
@@ -47,6 +47,7 @@ def filled(way: str, of: Explorer) -> str:
         ).fetchone()
     known = {
         "key": name,
+        "id": name,
         "agent": agent[0] if agent else "none",
         "mark": links().static("").split("/")[2],
         "name": "steno.css",

@@ -11,7 +11,7 @@ from urllib.parse import quote, quote_from_bytes
 import msgspec
 
 import steno.web
-from steno.web.app import PAGES, make_app
+from steno.web.app import ADDRESSES, make_app
 from steno.web.gate import Keys
 from steno.web.house import House
 
@@ -115,14 +115,14 @@ def requests(seed: int, number: int, keys: list[str], tags: list[str]) -> Iterat
     """Yield paths and queries; the same for the same seed."""
     dice = Random(seed)
     names = parameter_names()
-    routes = [way for way, _ in PAGES]
+    routes = ADDRESSES
     for place in range(number):
         # Every route in turn, the list of sessions as often as all others together.
         way = "/" if place % 2 else routes[place // 2 % len(routes)]
         path = way
-        for name in ("key", "agent", "number", "place", "offset", "tag", "mark", "name"):
+        for name in ("key", "id", "agent", "number", "place", "offset", "tag", "mark", "name"):
             if f"{{{name}}}" in path:
-                real = {"key": keys, "tag": tags}.get(name, ["0", "1", "0-0"])
+                real = {"key": keys, "id": keys, "tag": tags}.get(name, ["0", "1", "0-0"])
                 value = dice.choice(real) if dice.random() < 0.7 else _text(dice)
                 path = path.replace(f"{{{name}}}", value.replace("/", "_") or "_")
         pairs: list[str] = []

@@ -22,7 +22,10 @@ from steno.web.house import House
 
 _NOW = 1_800_000_000.0
 _MOST_BYTES = 200_000
-_PAGES = ("/", "/?status=live", "/?status=finished", "/?view=project", "/?open=branch", "/live")
+_PAGES = (
+    *("/", "/?status=live", "/?status=finished", "/?view=project", "/?open=branch", "/live"),
+    *("/api/v1/sessions", "/api/v1/sessions?status=finished&project=p1&sort=longest"),
+)
 
 
 class Work(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from tests.campaign.size import sized
 from tests.web.explorer import Explorer
 from tests.web.hostile_queries import App, requests
 
-from steno.web.app import PAGES
+from steno.web.app import ADDRESSES
 from steno.web.tags import tag_of
 
 _MOST_BYTES = 2_000_000
@@ -35,7 +35,7 @@ def _ask_all(demo: Explorer, app: App, seed: int, number: int) -> None:
         assert b"Traceback" not in reply.body, (path, query[:200])
         assert len(reply.body) <= _MOST_BYTES, (path, query[:200])
         seen.add(path)
-    assert len(seen) > len(PAGES)
+    assert len(seen) > len(ADDRESSES)
 
 
 def test_no_request_fails(demo: Explorer, app: App) -> None:

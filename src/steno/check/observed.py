@@ -1,5 +1,6 @@
 """What was observed: one tally for each thing, and the report made of them."""
 
+from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -9,7 +10,7 @@ from steno.check.shapes import Place
 from steno.check.sketch import Sketch
 from steno.format.catalogue import JsonType, version_key
 
-__all__ = ["CODES", "Code", "Drift", "Key", "Tally", "report"]
+__all__ = ["CODES", "Code", "Drift", "Key", "Tally", "ordered", "report"]
 
 Code: TypeAlias = Literal[
     "UNKNOWN_TYPE",
@@ -77,7 +78,12 @@ class Drift(msgspec.Struct, frozen=True):
 
 def report(tallies: dict[Key, Tally]) -> list[Drift]:
     """Return what was observed: by code, then the most frequent first."""
-    return sorted((_drift(key, tally) for key, tally in tallies.items()), key=_order)
+    return ordered(_drift(key, tally) for key, tally in tallies.items())
+
+
+def ordered(drifts: Iterable[Drift]) -> list[Drift]:
+    """Return differences by code, then the most frequent first."""
+    return sorted(drifts, key=_order)
 
 
 def _drift(key: Key, tally: Tally) -> Drift:

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from steno.cli.screen import Screen
-from steno.cli.usage import figures_json, names_json
 from steno.cli.usage_table import cost
 from steno.report import clock, words
+from steno.report.usage.as_json import figures_json, names_json
 from steno.report.usage.explain import Explained, LineSeen, Response
 from steno.safe.terminal import Line as Words
 from steno.safe.terminal import one_line, short_path, width, wrap

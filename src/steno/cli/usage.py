@@ -1,7 +1,6 @@
 """`steno usage`: what was used and what it cost, by whatever one likes, down to the line."""
 
 import os
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -12,10 +11,11 @@ from steno.cli.options import COLOR, JSON, WHERE, WIDTH, options, roots
 from steno.errors import BadRequest, NotFound
 from steno.report import clock
 from steno.report.prices import Prices
+from steno.report.usage.as_json import report_json, row_json
 from steno.report.usage.cells import BYS, NAMES, By
 from steno.report.usage.sort import with_times
 from steno.report.usage.totals import Figures, Line, Report, report_of
-from steno.report.usage.wanted import Wanted
+from steno.report.usage.wanted import Wanted, period_of
 
 if TYPE_CHECKING:
     from steno.index.opened import Index
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_CLOCK: Final = re.compile(r"\d+\s*[mh]|.*:.*")
-_MICRO: Final = 1_000_000
 _HEATS: Final[dict[str, By]] = {"hours": "hour", "days": "day"}
 _TROUBLE: Final = ("denied", "unreadable")
 
@@ -109,7 +107,7 @@ def command(
     report = _report(asked, wanted, prices, problems)
     _complain(problems)
     if as_json:
-        write_plain_json(as_json_value(report, wanted, asked.limit or 0))
+        write_plain_json(report_json(report, wanted, asked.limit or 0))
     elif asked.as_csv:
         _write_csv(report, asked.limit or 0)
     else:
@@ -121,26 +119,10 @@ def command(
 
 
 def _wanted(asked: Asked) -> Wanted:
-    now = clock.now()
-    since = until = None
-    if asked.since:
-        start = clock.when(asked.since, now)[0]
-        since = start if _names_time(asked.since) else clock.day_of(start)
-    if asked.until:
-        start, end = clock.when(asked.until, now)
-        until = end if _names_time(asked.until) else clock.day_of(start, -1)
+    since, until = period_of(asked.since or "", asked.until or "", clock.now())
     by: By = "hour" if asked.heat else asked.by or "day"
-    return Wanted(
-        by,
-        None if since is None else round(since * 1000),
-        None if until is None else round(until * 1000),
-        asked.project or "",
-        os.getcwd() if asked.project == "." else "",
-    )
-
-
-def _names_time(text: str) -> bool:
-    return _CLOCK.fullmatch(text.strip().lower()) is not None
+    here = os.getcwd() if asked.project == "." else ""
+    return Wanted(by, since, until, asked.project or "", here)
 
 
 def _prices(asked: Asked) -> Prices:
@@ -285,66 +267,13 @@ def write_plain_json(value: object) -> None:
     write_bytes(harmless(data) + b"\n")
 
 
-def figures_json(figures: Figures, cost: int) -> dict[str, Any]:
-    """Return figures under the names that the API has for them."""
-    return {
-        "responses": figures.responses,
-        "input_tokens": figures.input,
-        "output_tokens": figures.output,
-        "cache_creation_input_tokens": figures.cache_write,
-        "cache_creation_5m_input_tokens": figures.cache_5m,
-        "cache_creation_1h_input_tokens": figures.cache_1h,
-        "cache_read_input_tokens": figures.cache_read,
-        "web_search_requests": figures.searches,
-        "cost_usd": cost / _MICRO if figures.has_cost else None,
-        "cost_micro_usd": cost if figures.has_cost else None,
-        "estimated_responses": figures.estimated,
-        "fast_at_normal_price": figures.slow_price,
-        "unpriced_tokens": figures.unpriced,
-    }
-
-
-def names_json(by: str, names: tuple[str, ...]) -> dict[str, str]:
-    """Return the names of a row under what they are names of."""
-    return dict(zip(NAMES.get(by, (by,)), names, strict=True))
-
-
-def as_json_value(report: Report, wanted: Wanted, limit: int) -> dict[str, Any]:
-    """Return a report as a value for JSON."""
-    abandoned = report.abandoned
-    return {
-        "by": report.by,
-        "since": clock.iso(None if wanted.since is None else wanted.since / 1000),
-        "until": clock.iso(None if wanted.until is None else wanted.until / 1000),
-        "complete": report.complete,
-        "rows": [_row_json(report.by, line) for line in report.lines[: limit or None]],
-        "totals": figures_json(report.totals, report.cost),
-        "abandoned": None
-        if abandoned is None
-        else figures_json(abandoned, _rounded(abandoned)) | {"sessions_not_seen": report.unseen},
-    }
-
-
-def _rounded(figures: Figures) -> int:
-    return (figures.exact + _MICRO // 2) // _MICRO
-
-
-def _row_json(by: str, line: Line) -> dict[str, Any]:
-    row: dict[str, Any] = names_json(by, line.names) | figures_json(line.figures, line.cost)
-    if by in ("session", "agent"):
-        row |= {"title": line.title, "project": line.project}
-    if by == "tool":
-        row |= {"calls": line.calls, "failed": line.failed}
-    return row
-
-
 def _write_csv(report: Report, limit: int) -> None:
     import sys
 
     from steno.safe.csv import row
 
-    rows = [_row_json(report.by, line) for line in report.lines[: limit or None]]
-    empty = _row_json(report.by, Line(("",) * len(NAMES.get(report.by, ("",))), Figures()))
+    rows = [row_json(report.by, line) for line in report.lines[: limit or None]]
+    empty = row_json(report.by, Line(("",) * len(NAMES.get(report.by, ("",))), Figures()))
     heads = [name for name in empty if name != "unpriced_tokens"]
     sys.stdout.write(row([*heads, "unpriced_tokens"]))
     for each in rows:

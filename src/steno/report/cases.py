@@ -36,6 +36,10 @@ class Look(msgspec.Struct, frozen=True):
     drifts: tuple[Drift, ...]
     versions: frozenset[str]
     problems: tuple[Problem, ...]
+    records: int = 0
+    """How many records were compared with the catalogue."""
+    left_out: int = 0
+    """Differences that were too many to keep."""
 
 
 class Named(msgspec.Struct, frozen=True):

@@ -100,6 +100,8 @@ def look_at(
         tuple(observer.drifts()),
         frozenset(observer.versions),
         tuple(problems),
+        observer.records,
+        observer.left_out,
     )
 
 

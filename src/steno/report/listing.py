@@ -11,9 +11,9 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from steno.index.scan import path_to
-from steno.index.state import SHIFT
 from steno.report.keys import SHARED, key_of
 from steno.report.prices import Prices
+from steno.report.session_filters import conditions_of
 from steno.report.session_status import (
     StatusFilter,
     list_rule_sql,
@@ -24,7 +24,7 @@ from steno.report.session_status import (
 from steno.report.usage.indexed import count_files
 from steno.report.usage.totals import Figures as Spent
 from steno.report.usage.totals import summed
-from steno.session.liveness import Ending
+from steno.session.liveness import Ending, SessionStatus
 from steno.session.step_records import FEW, MANY
 from steno.session.story.figures import Figures
 
@@ -43,7 +43,6 @@ __all__ = [
     "Listing",
     "Size",
     "Sort",
-    "activity_of",
     "costs_of",
     "counts_of",
     "facets_of",
@@ -52,6 +51,7 @@ __all__ = [
     "ids_of",
     "lengths_of",
     "list_sessions",
+    "listed_at",
     "live_sessions",
     "sizes_of",
     "statuses_of",
@@ -90,10 +90,13 @@ SORTS: Final[dict[Sort, str]] = {
     "largest": "s.size",
 }
 """By what they are sorted, highest first."""
+_RANKS: Final[dict[Sort | Literal["added"], str]] = {**SORTS, "added": "s.file"}
+"""The same and the order in which the index first had them, which never changes."""
 _AMONG: Final = "(SELECT value FROM json_each(?))"
 _LARGEST: Final = (1 << 63) - 1
 _FROM: Final = "FROM sessions s"
 _SHOWN: Final = "s.listed = 1"
+_EVERY: Final = "s.agent = ''"
 _AGENTS: Final = "(SELECT total(a.agents) FROM sessions a WHERE a.owner = s.file)"
 _COLUMNS: Final = (
     "s.file, s.id, s.title, s.project, s.branch, s.model, s.started, s.ended, s.turns, s.steps, "
@@ -102,7 +105,6 @@ _COLUMNS: Final = (
 )
 _MOST_VALUES: Final = 200
 """How many values of a facet are counted one by one."""
-_SLICES: Final = 28
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -129,7 +131,19 @@ class Choice(msgspec.Struct, frozen=True):
     """The only ones, by the numbers of their files: what the index alone cannot tell."""
     among: tuple[int, ...] | None = None
     """The same, and never left out of what is counted: those in which something was found."""
-    sort: Sort = "newest"
+    sort: Sort | Literal["added"] = "newest"
+    projects: tuple[str, ...] | None = None
+    """The only directories they began in."""
+    until: int | None = None
+    """The first time at which they were no longer active, in milliseconds."""
+    state: SessionStatus | None = None
+    """Their status at `now`, as `session.liveness.status_at` defines it."""
+    live: bool | None = None
+    """Whether they are live at `now`."""
+    min_turns: int = 0
+    dialect: str | None = None
+    hidden: bool = False
+    """Whether those without a prompt are listed as well."""
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -207,12 +221,18 @@ def list_sessions(
     if without:
         where += f" AND s.file NOT IN {_AMONG}"
         values = [*values, _some(without)]
-    rank = SORTS[choice.sort]
+    rank = _RANKS[choice.sort]
     if after is not None:
         where += f" AND ({rank}, s.file) < (?, ?)"
         values = [*values, *after]
     rows = _rows(connection, where, values, rank, f"{rank} DESC, s.file DESC", limit + 1)
     return Listing(rows[:limit], total, len(rows) > limit)
+
+
+def listed_at(connection: sqlite3.Connection, file: int) -> Listed | None:
+    """Return the session of a file, also one that no list shows; None if it is not indexed."""
+    rows = _rows(connection, "s.file = ?", [file], "s.last", "s.file", 1)
+    return rows[0] if rows else None
 
 
 def live_sessions(connection: sqlite3.Connection, choice: Choice, limit: int) -> Listing:
@@ -282,7 +302,7 @@ def _listed(row: tuple[Any, ...]) -> Listed:
 
 def _where(choice: Choice, *, leave: str = "") -> tuple[str, list[Any]]:
     """Return the condition for a choice; `leave` names one part of it that does not count."""
-    where, values = [_SHOWN], list[Any]()
+    where, values = [_EVERY if choice.hidden else _SHOWN], list[Any]()
     for name, column in (("project", "s.project"), ("branch", "s.branch"), ("model", "s.model")):
         value = getattr(choice, name)
         if value is not None and name != leave:
@@ -302,6 +322,9 @@ def _where(choice: Choice, *, leave: str = "") -> tuple[str, list[Any]]:
     if choice.sessions is not None:
         where.append(f"s.id IN {_AMONG}")
         values.append(_some(choice.sessions))
+    more, bound = conditions_of(choice)
+    where += more
+    values += bound
     for files in (choice.among, choice.files if leave != "status" else None):
         if files is not None:
             where.append(f"s.file IN {_AMONG}")
@@ -473,27 +496,3 @@ def costs_of(
     for cell, heap in cells.items():
         mine.setdefault(int(cell[0][0]), []).append((cell, heap))
     return {file: summed(some, prices) for file, some in mine.items()}
-
-
-def activity_of(
-    connection: sqlite3.Connection, row: Listed, slices: int = _SLICES
-) -> tuple[list[int], set[int]]:
-    """Return how much happened in each part of a session's time, and in which parts steps failed."""
-    if row.started is None or row.ended is None or row.ended <= row.started:
-        return [0] * slices, set()
-    span = row.ended - row.started + 1
-    low, high = row.file << SHIFT, (row.file + 1) << SHIFT
-    part = f"(time - ?) * {int(slices)} / ?"
-    counts = [0] * slices
-    for place, number in connection.execute(
-        f"SELECT {part}, count(*) FROM messages WHERE id >= ? AND id < ? AND time >= ? GROUP BY 1",
-        (row.started, span, low, high, row.started),
-    ):
-        if 0 <= place < slices:
-            counts[place] = number
-    failed = connection.execute(
-        f"SELECT DISTINCT {part} FROM tool_calls WHERE message >= ? AND message < ? AND failed "
-        "AND time >= ?",
-        (row.started, span, low, high, row.started),
-    )
-    return counts, {place for (place,) in failed if 0 <= place < slices}

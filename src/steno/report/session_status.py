@@ -8,7 +8,15 @@ from typing import Final, Literal, TypeAlias, get_args
 from steno.session.liveness import LIVE_SECONDS, SKEW, Ending, status_at
 from steno.session.step_records import FEW, MANY
 
-__all__ = ["STATUSES", "StatusFilter", "list_rule_sql", "live_since", "live_sql", "status_sql"]
+__all__ = [
+    "STATUSES",
+    "StatusFilter",
+    "list_rule_sql",
+    "live_since",
+    "live_sql",
+    "state_sql",
+    "status_sql",
+]
 
 StatusFilter: TypeAlias = Literal["live", "waiting", "finished", "interrupted", "failed", "damaged"]
 STATUSES: Final[tuple[StatusFilter, ...]] = get_args(StatusFilter)
@@ -36,6 +44,19 @@ def status_sql(now: int) -> str:
     endings: tuple[Ending, ...] = get_args(Ending)
     over = " ".join(f"WHEN '{each}' THEN '{status_at(each, float('inf'))}'" for each in endings)
     return f"CASE WHEN {live_sql(now)} THEN 'live' ELSE CASE s.ending {over} END END"
+
+
+def state_sql(now: int) -> str:
+    """Return what `status_at` returns for a session; one whose file is gone is not live."""
+    endings: tuple[Ending, ...] = get_args(Ending)
+    during = " ".join(
+        f"WHEN '{each}' THEN '{status_at(each, 0.0)}'" for each in endings if each in LIVE_SECONDS
+    )
+    over = " ".join(f"WHEN '{each}' THEN '{status_at(each, float('inf'))}'" for each in endings)
+    return (
+        f"CASE WHEN {live_sql(now)} AND s.gone IS NULL THEN CASE s.ending {during} END "
+        f"ELSE CASE s.ending {over} END END"
+    )
 
 
 def list_rule_sql(now: int) -> str:

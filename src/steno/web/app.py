@@ -21,11 +21,14 @@ from starlette.types import ASGIApp
 
 from steno.errors import BadRequest, NotFound, StenoError
 from steno.safe.terminal import clean
+from steno.web.api.endpoints import api_routes
+from steno.web.api.responses import error_response, is_api
+from steno.web.api.routes import DOCUMENT, PATHS
 from steno.web.gate import Gate, Keys
 from steno.web.house import House, NotReady
 from steno.web.paint import page
 
-__all__ = ["PAGES", "make_app"]
+__all__ = ["ADDRESSES", "PAGES", "make_app"]
 
 Page = Callable[[House, Request], Response | Awaitable[Response]]
 
@@ -68,12 +71,15 @@ PAGES: Final = (
     ("/static/{mark}/{name}", "static:static"),
     ("/favicon.ico", "static:icon"),
 )
-"""Every address, and who answers: a module of `pages/` and a function in it."""
+"""Every page, and who answers: a module of `pages/` and a function in it."""
+ADDRESSES: Final = (*(way for way, _ in PAGES), *PATHS)
+"""Every address: the pages and the API."""
 
 
 def make_app(house: House, keys: Keys, hosts: Container[str]) -> ASGIApp:
     """Return the explorer of a house, with the gate before it."""
     routes = [Route(way, _endpoint(house, name)) for way, name in PAGES]
+    routes += api_routes(house)
     app = Starlette(
         routes=routes,
         exception_handlers={
@@ -102,15 +108,23 @@ def _endpoint(house: House, name: str) -> Callable[[Request], Awaitable[Response
 
 
 def _failed(house: House) -> Callable[[Request, Exception], Awaitable[Response]]:
-    async def failed(_request: Request, error: Exception) -> Response:
+    async def failed(request: Request, error: Exception) -> Response:
+        api = is_api(request.scope["path"])
         if isinstance(error, NotReady) or await run_in_threadpool(_recovered, house, error):
+            if api:
+                words = "the sessions are being read for the first time"
+                return error_response(503, words, "Try again in a second.", {"retry-after": "1"})
             text = await run_in_threadpool(page, house, "reading.html.j2", here="sessions")
             return HTMLResponse(text, 503, {"refresh": "1", "retry-after": "1"})
         if isinstance(error, HTTPException):
             status, words, hint = error.status_code, "There is no such page.", ""
+            if api:
+                words, hint = "no such endpoint", f"{DOCUMENT} lists the endpoints"
         else:
             status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
             words, hint = str(error), getattr(error, "hint", "") or ""
+        if api:
+            return error_response(status, words, hint)
         text = await run_in_threadpool(page, house, "error.html.j2", words=words, hint=hint)
         return HTMLResponse(text, status)
 
@@ -132,7 +146,7 @@ def _broke() -> Callable[[Request, Exception], Awaitable[Response]]:
     """Return what answers for a fault of ours: a plain page, and one report for each fault."""
     told: set[tuple[str, str, int]] = set()
 
-    async def broke(_request: Request, error: Exception) -> Response:
+    async def broke(request: Request, error: Exception) -> Response:
         trace = error.__traceback__
         while trace is not None and trace.tb_next is not None:
             trace = trace.tb_next
@@ -141,6 +155,8 @@ def _broke() -> Callable[[Request, Exception], Awaitable[Response]]:
         if fault not in told:
             told.add(fault)
             _report(error)
+        if is_api(request.scope["path"]):
+            return error_response(500, "internal error", _FAULT)
         return PlainTextResponse(_FAULT, 500)
 
     return broke

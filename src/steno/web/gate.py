@@ -16,6 +16,8 @@ from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qs
 
+from steno.web.api.responses import JSON, error_body, is_api
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -109,7 +111,7 @@ class Gate:
         headers = _headers(scope)
         refusal = self._refusal(scope, headers) or self._entry(scope, headers)
         if refusal is not None:
-            await _answer(send, *refusal)
+            await _answer(send, scope["path"], *refusal)
             return
         await self._app(scope, receive, _sealed(scope["path"], send))
 
@@ -130,7 +132,8 @@ class Gate:
     def _entry(self, scope: "Scope", headers: dict[str, str]) -> _Refusal | None:
         known = self._keys.holds(headers.get("cookie", ""), headers.get("authorization", ""))
         if scope["path"] != ENTER:
-            return None if known else (401, _LOCKED, ())
+            locked = _API_LOCKED if is_api(scope["path"]) else _LOCKED
+            return None if known else (_UNAUTHORIZED, locked, ())
         asked = parse_qs(scope["query_string"].decode("latin-1"))
         to = _below(asked.get("to", [""])[0])
         if not known:
@@ -144,6 +147,12 @@ class Gate:
 
 _LOCKED: Final = "Locked. Open the address that steno printed when it started; each works once."
 _WELCOME: Final = "steno opens {to}"
+_API_LOCKED: Final = "no valid token"
+_API_HINT: Final = (
+    "Start `steno explore` with STENO_TOKEN or --token-file and send `Authorization: Bearer TOKEN`."
+)
+_UNAUTHORIZED: Final = 401
+_FAILED: Final = 400
 
 
 def _wants_more(headers: dict[str, str]) -> bool:
@@ -185,12 +194,16 @@ def _sealed(path: str, send: "Send") -> "Send":
 
 
 async def _answer(
-    send: "Send", status: int, words: str, headers: tuple[tuple[str, str], ...]
+    send: "Send", path: str, status: int, words: str, headers: tuple[tuple[str, str], ...]
 ) -> None:
-    body = words.encode()
-    kind = ("content-type", "text/plain; charset=utf-8")
+    body, kind = words.encode(), "text/plain; charset=utf-8"
+    if is_api(path) and status >= _FAILED:
+        locked = status == _UNAUTHORIZED
+        body = error_body(status, words, _API_HINT if locked else "")
+        kind = JSON
+        headers = (*headers, ("www-authenticate", "Bearer")) if locked else headers
     length = ("content-length", str(len(body)))
-    every = (*HEADERS, _UNKEPT, kind, length, *headers)
+    every = (*HEADERS, _UNKEPT, ("content-type", kind), length, *headers)
     await send(
         {
             "type": "http.response.start",

@@ -43,6 +43,11 @@ class Few:
         self._most = most
         self._known: dict[Hashable, Any] = {}
 
+    def holds(self, name: Hashable) -> bool:
+        """Return whether an answer is known."""
+        with self._lock:
+            return name in self._known
+
     def get(self, name: Hashable, answer: Callable[[], _T]) -> _T:
         """Return an answer; two who ask at once may both work it out, and neither waits."""
         with self._lock:

@@ -68,10 +68,14 @@ class Ward:
     @property
     def broken(self) -> frozenset[str]:
         """Where sessions lie of which something is lost or refused, as far as is known."""
-        known = list(self._known.values())
         return frozenset(
-            look.found.path for _, look in known if look.sight is not None and look.sight.broken
+            look.found.path for look in self.looks if look.sight is not None and look.sight.broken
         )
+
+    @property
+    def looks(self) -> list[Look]:
+        """What was seen in each session so far."""
+        return [look for _, look in list(self._known.values())]
 
     def look(self, most: int | None = None) -> None:
         """Begin a round, unless one is under way or has just ended; not over more than `most`."""

@@ -38,12 +38,13 @@ def count_abandoned(
     prices: Prices,
     *,
     thorough: bool = False,
+    keeps: bool = True,
     step: Callable[[int], None] | None = None,
 ) -> tuple[Figures, int]:
     """Return what was spent on them, and how many sessions were not looked into.
 
     Those that were never looked into are now, all of them or none: none when that
-    would take a while, unless it is to be `thorough`.
+    would take a while, unless it is to be `thorough`. Without `keeps`, nothing is written.
     """
     candidates = connection.execute(
         "SELECT f.id, f.path, f.size, f.mtime, s.project FROM sessions s "
@@ -64,7 +65,7 @@ def count_abandoned(
                 step(size)
         _add_rows(connection, cells, file, known[_name(kept_path)].keys, wanted)
     unseen = sum(not _is_known(known, each) for each in new)
-    if len(new) > unseen:
+    if keeps and len(new) > unseen:
         keep(_KEPT, msgspec.json.encode(known))
     return summed(cells.items(), prices), unseen
 

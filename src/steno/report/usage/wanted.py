@@ -1,13 +1,19 @@
 """What a report is asked for."""
 
+import re
 import time
 from typing import Final
 
 import msgspec
 
+from steno.errors import BadRequest
+from steno.report.clock import day_of, meant
 from steno.report.usage.cells import By
 
-__all__ = ["Wanted", "fits"]
+__all__ = ["Wanted", "fits", "period_of"]
+
+_CLOCK: Final = re.compile(r"\d+\s*[mh]|.*:.*")
+_SECOND: Final = 1000
 
 _FOLDERS: Final = "/\\"
 
@@ -67,3 +73,26 @@ def fits(project: str, wanted: str, here: str) -> bool:
 def _is_midnight(moment: int) -> bool:
     local = time.localtime(moment / 1000)
     return not (moment % 1000 or local.tm_sec or local.tm_min or local.tm_hour)
+
+
+def period_of(since: str, until: str, now: float) -> tuple[int | None, int | None]:
+    """Return the first moment of a period and the first one behind it, in milliseconds.
+
+    Both mean whole days, unless they name a time of day or hours; empty ones set no limit.
+
+    Raises:
+        BadRequest: one means no time.
+    """
+    return _limit(since, now, end=False), _limit(until, now, end=True)
+
+
+def _limit(text: str, now: float, *, end: bool) -> int | None:
+    if not text:
+        return None
+    start, behind = meant(text, now)
+    if _CLOCK.fullmatch(text.strip().lower()) is not None:
+        return round((behind if end else start) * _SECOND)
+    try:
+        return round(day_of(start, -1 if end else 0) * _SECOND)
+    except (OverflowError, OSError, ValueError) as error:
+        raise BadRequest(f"not a time: {text!r}") from error

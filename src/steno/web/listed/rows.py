@@ -11,7 +11,8 @@ from steno.index.opened import Index
 from steno.report import words
 from steno.report.clock import day_of
 from steno.report.doing import Doing, doing_of
-from steno.report.listing import Listed, activity_of, costs_of
+from steno.report.listing import Listed, costs_of
+from steno.report.session_activity import activity_of
 from steno.session.liveness import activity_age, is_live, status_at
 from steno.session.story.steps import Step
 from steno.store.read import FileSource

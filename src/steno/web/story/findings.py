@@ -19,7 +19,7 @@ from steno.store.found import Found, Problem
 from steno.web.house import House, Place
 from steno.web.links import Links
 
-__all__ = ["Findings", "Noted", "findings_of"]
+__all__ = ["Findings", "Noted", "findings_of", "report_at"]
 
 _MOST: Final = 24
 _SHOWN: Final = 40
@@ -71,12 +71,7 @@ def findings_of(house: House, place: Place, links: Links, agent: str = "") -> Fi
         NotFound: its file is gone.
         Unreadable: it cannot be read.
     """
-    if place.gone:
-        raise NotFound(
-            "the file is only in the archive",
-            hint=f"`steno archive --verify {place.id}` looks at what is kept",
-        )
-    report = _report(found_at(place.path))
+    report = report_at(place)
     noted = [
         each
         for file in report.files
@@ -91,6 +86,21 @@ def findings_of(house: House, place: Place, links: Links, agent: str = "") -> Fi
         verdict = f"The newest client would leave out {lost} of {newest.there:,}."
     command = _command(house, place, "repair" if report.number("error") else "check")
     return Findings(noted[:_SHOWN], grave, command, verdict)
+
+
+def report_at(place: Place) -> FileReport:
+    """Return what `steno check` finds in the file of a session and in those of its sub-agents.
+
+    Raises:
+        NotFound: its file is gone.
+        Unreadable: it cannot be read.
+    """
+    if place.gone:
+        raise NotFound(
+            "the file is only in the archive",
+            hint=f"`steno archive --verify {place.id}` looks at what is kept",
+        )
+    return _report(found_at(place.path))
 
 
 def _name(report: FileReport) -> str:

@@ -1,0 +1,1 @@
+"""Every response of the API, as types; the OpenAPI document is generated from them."""

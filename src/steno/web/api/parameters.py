@@ -1,0 +1,311 @@
+"""The query parameters of each endpoint, as types, and how a query becomes one."""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from steno.errors import BadRequest
+
+_LONGEST: Final = 2_000
+_NAME: Final = 300
+_PAIRS: Final = 100
+_DIGITS: Final = re.compile(r"-?[0-9]{1,17}")
+_FIELD: Final = re.compile(r" - at `\$\.(\w+)`$")
+_MOMENT: Final = "A date (2026-11-07), a time (2026-11-07T12:00:00Z), a time ago (7d, 3h), `today` or `yesterday`."
+_HAS: Final = (
+    *("failed", "agents", "compacted", "abandoned", "archived", "pr", "answered", "damaged"),
+)
+_FORMS: Final = {
+    "since": _MOMENT,
+    "until": _MOMENT,
+    "cursor": "Leave it out to begin with the first page.",
+    "has": f"One or more of {', '.join(_HAS)}, separated by commas.",
+}
+"""What parameters with a pattern may be."""
+_SHOWN: Final = 40
+_BOOLEANS: Final = {"true": True, "false": False}
+
+Text: TypeAlias = Annotated[str, Meta(max_length=_LONGEST)]
+Natural: TypeAlias = Annotated[int, Meta(ge=0, le=1_000_000_000)]
+Positive: TypeAlias = Annotated[int, Meta(ge=1, le=1_000_000_000)]
+Name: TypeAlias = Annotated[str, Meta(min_length=1, max_length=_NAME)]
+Moment: TypeAlias = Annotated[
+    str,
+    Meta(
+        max_length=_NAME,
+        pattern=r"^(today|yesterday|[0-9]{1,6}[mhdw]"
+        r"|(19[7-9][0-9]|[2-9][0-9]{3})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+        r"(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?(Z|[+-][01][0-9]:[0-5][0-9])?)?)$",
+        examples=["2026-11-07"],
+    ),
+]
+Cursor: TypeAlias = Annotated[
+    str,
+    Meta(
+        max_length=_LONGEST,
+        pattern="^[A-Za-z0-9_-]+$",
+        description="`next_cursor` of the previous page. The other parameters must be the same, "
+        "except `limit`.",
+    ),
+]
+Limit: TypeAlias = Annotated[int, Meta(ge=1, le=500, description="Items per page.")]
+Project: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=_LONGEST,
+        description="A project's id or whole path; otherwise all projects whose path contains it.",
+    ),
+]
+Agent: TypeAlias = Annotated[
+    str, Meta(min_length=1, max_length=_NAME, description="A sub-agent of the session, by its id.")
+]
+Has: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=f"^({'|'.join(_HAS)})(,({'|'.join(_HAS)}))*$",
+        description="What it must have, separated by commas: `failed` steps, sub-agents (`agents`), "
+        "compactions (`compacted`), `abandoned` branches, no file on disk (`archived`), a pull "
+        "request (`pr`), an assistant message (`answered`), damage that the check has found (`damaged`).",
+        examples=["failed,agents"],
+    ),
+]
+Dialect: TypeAlias = Literal["claude", "spec-000", "spec-004"]
+By: TypeAlias = Literal[
+    "day",
+    "week",
+    "month",
+    "session",
+    "project",
+    "model",
+    "tool",
+    "agent",
+    "branch",
+    "hour",
+    "block5h",
+]
+_P = TypeVar("_P", bound="Parameters")
+
+
+class Parameters(msgspec.Struct, frozen=True, kw_only=True):
+    """No parameters; the base of all others."""
+
+
+class Paged(Parameters, frozen=True, kw_only=True):
+    """The parameters of every paged list."""
+
+    limit: Limit = 50
+    cursor: Cursor | UnsetType = UNSET
+
+
+class SessionParameters(Paged, frozen=True, kw_only=True):
+    """The filters of the list of sessions. A session must match all of them."""
+
+    q: Annotated[
+        Text | UnsetType, Meta(description="Words that the title contains, in any case.")
+    ] = UNSET
+    project: Project | UnsetType = UNSET
+    branch: Annotated[Name | UnsetType, Meta(description="The git branch.")] = UNSET
+    model: Annotated[Name | UnsetType, Meta(description="The model that answered last.")] = UNSET
+    status: Annotated[
+        Literal["running", "waiting", "finished", "interrupted", "failed", "empty"] | UnsetType,
+        Meta(description="As `status` in the list."),
+    ] = UNSET
+    live: Annotated[bool | UnsetType, Meta(description="As `live` in the list.")] = UNSET
+    since: Annotated[Moment | UnsetType, Meta(description=f"Active since then. {_MOMENT}")] = UNSET
+    until: Annotated[
+        Moment | UnsetType,
+        Meta(description=f"Last active until then, that day included. {_MOMENT}"),
+    ] = UNSET
+    size: Annotated[
+        Literal["small", "medium", "large", "huge"] | UnsetType,
+        Meta(description="Under 100 KB, to 1 MB, to 10 MB, more."),
+    ] = UNSET
+    has: Has | UnsetType = UNSET
+    min_turns: Annotated[Natural | UnsetType, Meta(description="At least so many turns.")] = UNSET
+    min_steps: Annotated[
+        Natural | UnsetType,
+        Meta(description="At least so many user and assistant records: lines of `steps.jsonl`."),
+    ] = UNSET
+    listed: Annotated[
+        bool, Meta(description="Only what the list rule shows, as `steno ls --listed` has it.")
+    ] = False
+    dialect: Annotated[
+        Dialect | UnsetType, Meta(description="The dialect of the file; `claude` is the client's.")
+    ] = UNSET
+    sort: Annotated[
+        Literal["newest", "oldest", "longest", "turns", "largest", "added"],
+        Meta(
+            description="By last activity, duration, turns, size, or when the index first had it. "
+            "Only `added` never changes for a session."
+        ),
+    ] = "newest"
+
+
+class TurnParameters(Paged, frozen=True, kw_only=True):
+    """Which turns."""
+
+    agent: Agent | UnsetType = UNSET
+
+
+class SearchParameters(Paged, frozen=True, kw_only=True):
+    """What to search."""
+
+    q: Annotated[
+        str,
+        Meta(
+            min_length=1, max_length=_LONGEST, description="Words, in the search language of steno."
+        ),
+    ]
+    project: Annotated[
+        Name | UnsetType, Meta(description="Part of the project's path, as `project:` in `q`.")
+    ] = UNSET
+    session: Annotated[
+        Name | UnsetType, Meta(description="Only that session and its sub-agents, by its `key`.")
+    ] = UNSET
+    since: Annotated[Moment | UnsetType, Meta(description=f"Not before then. {_MOMENT}")] = UNSET
+    until: Annotated[
+        Moment | UnsetType, Meta(description=f"Not after then, that day included. {_MOMENT}")
+    ] = UNSET
+    order: Literal["newest", "oldest", "rank"] = "newest"
+
+
+class UsageParameters(Parameters, frozen=True, kw_only=True):
+    """Which usage, and by what."""
+
+    by: Annotated[By, Meta(description="What the rows are by.")] = "day"
+    since: Annotated[
+        Moment | UnsetType, Meta(description=f"Since that day, or that time. {_MOMENT}")
+    ] = UNSET
+    until: Annotated[
+        Moment | UnsetType,
+        Meta(description=f"Until that day or time, that day included. {_MOMENT}"),
+    ] = UNSET
+    project: Annotated[
+        Name | UnsetType, Meta(description="Part of the projects' paths, as `steno usage` has it.")
+    ] = UNSET
+    limit: Annotated[Positive | UnsetType, Meta(description="How many rows; all without it.")] = (
+        UNSET
+    )
+
+
+class FileParameters(Paged, frozen=True, kw_only=True):
+    """Which files."""
+
+    q: Annotated[
+        Text | UnsetType, Meta(description="Words that the path contains, in any case.")
+    ] = UNSET
+    project: Project | UnsetType = UNSET
+    changed: Annotated[bool, Meta(description="Only files that were changed.")] = False
+    since: Annotated[
+        Moment | UnsetType, Meta(description=f"Only what happened since then. {_MOMENT}")
+    ] = UNSET
+    sort: Annotated[
+        Literal["last", "edits", "reads", "lines", "sessions", "path"],
+        Meta(description="Highest first; `path` from a to z."),
+    ] = "last"
+
+
+class TaskParameters(Paged, frozen=True, kw_only=True):
+    """Which tasks."""
+
+    status: Annotated[
+        Literal["running", "completed"] | UnsetType, Meta(description="As `status` in the list.")
+    ] = UNSET
+    project: Project | UnsetType = UNSET
+    everything: Annotated[
+        bool, Meta(description="Also sessions with hardly a step, which the list rules hide.")
+    ] = False
+
+
+def parse_parameters(query: bytes, kind: type[_P]) -> _P:
+    """Return the parameters of a query.
+
+    Raises:
+        BadRequest: one is unknown, repeated, missing or has a wrong value; the message names it.
+    """
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    values: dict[str, Any] = {}
+    for name, value in _pairs(query):
+        if name not in fields:
+            known = ", ".join(fields) or "none"
+            raise BadRequest(f"unknown parameter: {_cut(name)}", hint=f"Known parameters: {known}")
+        if name in values:
+            raise BadRequest(f"{name}: given more than once", hint="Give each parameter once.")
+        values[name] = _typed(name, value, _schemas(kind)[name].get("type", "string"))
+    missing = [name for name, field in fields.items() if field.required and name not in values]
+    if missing:
+        raise BadRequest(f"{missing[0]}: required parameter is missing", hint="")
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        raise _refusal(str(error), values, kind) from error
+
+
+def _pairs(query: bytes) -> Iterable[tuple[str, str]]:
+    try:
+        # As servers read it: `+` is a space, and what is no UTF-8 is refused.
+        return parse_qsl(
+            query.decode("ascii"),
+            keep_blank_values=True,
+            max_num_fields=_PAIRS,
+            errors="strict",
+        )
+    except ValueError as error:
+        raise BadRequest("the query string is not valid", hint="Encode it as UTF-8.") from error
+
+
+@lru_cache(maxsize=64)
+def _schemas(kind: type[Parameters]) -> dict[str, dict[str, Any]]:
+    """Return the JSON schema of each parameter."""
+    properties: dict[str, dict[str, Any]] = msgspec.json.schema_components((kind,))[1][
+        kind.__name__
+    ]["properties"]
+    return properties
+
+
+def _typed(name: str, value: str, kind: str) -> bool | int | str:
+    if kind == "boolean":
+        if value not in _BOOLEANS:
+            raise BadRequest(f"{name}: not a boolean: {_cut(value)}", hint="true or false")
+        return _BOOLEANS[value]
+    if kind == "integer":
+        if _DIGITS.fullmatch(value) is None:
+            raise BadRequest(f"{name}: not an integer: {_cut(value)}", hint="")
+        return int(value)
+    if "\0" in value:
+        raise BadRequest(f"{name}: contains a NUL character", hint="")
+    return value
+
+
+def _refusal(message: str, values: dict[str, Any], kind: type[Parameters]) -> BadRequest:
+    """Return an error that names the parameter, with the values that it may have."""
+    found = _FIELD.search(message)
+    if found is None:
+        return BadRequest(message, hint="")
+    name = found[1]
+    schema = _schemas(kind)[name]
+    value = _cut(str(values[name]))
+    if "enum" in schema:
+        return BadRequest(f"{name}: not one of its values: {value}", hint=_one_of(schema["enum"]))
+    if "pattern" in schema:
+        return BadRequest(f"{name}: not valid: {value}", hint=_FORMS.get(name, ""))
+    if schema.get("type") == "integer":
+        low, high = schema.get("minimum", ""), schema.get("maximum", "")
+        return BadRequest(f"{name}: out of range: {value}", hint=f"{low} to {high}")
+    if len(str(values[name])) > schema.get("maxLength", _LONGEST):
+        return BadRequest(f"{name}: too long", hint=f"at most {schema['maxLength']:,} characters")
+    return BadRequest(f"{name}: must not be empty", hint="")
+
+
+def _cut(value: str) -> str:
+    return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
+
+
+def _one_of(values: Iterable[str]) -> str:
+    return f"One of {', '.join(values)}."
