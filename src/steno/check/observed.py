@@ -5,6 +5,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from steno.check.published import PAGE
 from steno.check.shapes import Place
 from steno.check.sketch import Sketch
 from steno.format.catalogue import JsonType, version_key
@@ -13,6 +14,7 @@ __all__ = ["CODES", "Code", "Drift", "Key", "Tally", "ordered", "report"]
 
 Code: TypeAlias = Literal[
     "UNKNOWN_TYPE",
+    "PUBLISHED_FORM",
     "NEW_FIELD",
     "TYPE_MISMATCH",
     "MISSING_FIELD",
@@ -22,6 +24,7 @@ Code: TypeAlias = Literal[
 ]
 CODES: Final[tuple[Code, ...]] = (
     "UNKNOWN_TYPE",
+    "PUBLISHED_FORM",
     "NEW_BLOCK",
     "NEW_TOOL",
     "NEW_FIELD",
@@ -69,6 +72,8 @@ class Drift(msgspec.Struct, frozen=True):
     types: tuple[str, ...]
     known: tuple[str, ...]
     sample: str
+    docs: str | None = None
+    """The page of the documentation that explains it, where one does."""
 
 
 def report(tallies: dict[Key, Tally]) -> list[Drift]:
@@ -93,6 +98,7 @@ def _drift(key: Key, tally: Tally) -> Drift:
         types=tuple(tally.sketch.entry()["types"]) if code != "MISSING_FIELD" else (),
         known=tally.known,
         sample=tally.sample,
+        docs=PAGE if code == "PUBLISHED_FORM" else None,
     )
 
 
