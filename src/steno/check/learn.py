@@ -7,7 +7,7 @@ What has no plain name is not learned, for it may be a map with free keys.
 
 from typing import Any, Final, cast
 
-from steno.check.drift import FREE, Observer
+from steno.check.drift import Observer
 from steno.check.observed import Code, Key, Tally
 from steno.check.shapes import Place, Slot
 from steno.check.sketch import Entry, Sketch, fields_of, ordered
