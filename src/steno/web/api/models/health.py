@@ -1,9 +1,11 @@
 """Responses about health and drift."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
+from steno.check.observed import Code
+from steno.report.cases import Harm
 from steno.web.api.models.base import Count, Model, Timestamp
 
 
@@ -38,7 +40,7 @@ class CaseSession(Model, frozen=True, kw_only=True):
 class Case(Model, frozen=True, kw_only=True):
     """Something wrong, and the commands that fix it."""
 
-    harm: Literal["damage", "risk", "drift", "clutter"]
+    harm: Harm
     id: str
     title: str
     description: str
@@ -80,15 +82,7 @@ class HealthReport(Model, frozen=True, kw_only=True):
 class Difference(Model, frozen=True, kw_only=True):
     """A difference between files and the catalogue of the format."""
 
-    code: Literal[
-        "UNKNOWN_TYPE",
-        "NEW_FIELD",
-        "TYPE_MISMATCH",
-        "MISSING_FIELD",
-        "NEW_BLOCK",
-        "NEW_TOOL",
-        "NEW_VALUE",
-    ]
+    code: Code
     kind: str
     path: str
     name: str
@@ -97,6 +91,7 @@ class Difference(Model, frozen=True, kw_only=True):
     types: list[str]
     known: list[str]
     sample: Annotated[str, Meta(description="Masked: letters are x, digits are 0.")]
+    docs: Annotated[str | None, Meta(description="The page of the documentation about it.")]
 
 
 class DriftReport(Model, frozen=True, kw_only=True):
