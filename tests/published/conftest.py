@@ -1,0 +1,31 @@
+"""The examples of the documents on a disk, and an explorer over them."""
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.conftest import NOW
+from tests.published.examples import EXAMPLES
+from tests.published.surfaces import place
+from tests.web.explorer import Explorer, explorer
+
+
+class OnDisk(NamedTuple):
+    """Where the examples lie."""
+
+    root: Path
+    paths: dict[str, Path]
+    explorer: Explorer
+
+
+@pytest.fixture(scope="module")
+def on_disk(tmp_path_factory: pytest.TempPathFactory) -> Generator[OnDisk]:
+    folder = tmp_path_factory.mktemp("published")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STENO_NOW", NOW)
+        patch.setenv("STENO_HOME", str(folder / "steno"))
+        root = folder / "claude"
+        paths = place(root, EXAMPLES)
+        with explorer(str(folder / "index"), str(root)) as found:
+            yield OnDisk(root, paths, found)
