@@ -17,6 +17,7 @@ from steno.session.liveness import LastMessage
 from steno.session.story.outcomes import outcome_of
 from steno.session.story.prompts import (
     BY_PEOPLE,
+    FAINT,
     STARTS,
     Origin,
     inside,
@@ -29,8 +30,6 @@ from steno.session.story.usage import SYNTHETIC
 __all__ = ["Fold"]
 
 _ROLES: Final = frozenset(("user", "assistant"))
-# What begins a turn only if an answer follows.
-_FAINT: Final = frozenset(("command", "summary"))
 _PATHS: Final = ("file_path", "notebook_path", "path")
 _EDITING: Final = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
 _SPAWNING: Final = frozenset(("Task", "Agent"))
@@ -151,7 +150,7 @@ class Fold:
             state.course.said(origin, time)
         if (origin not in STARTS and origin != "summary") or (aside and state.main):
             return
-        faint = origin in _FAINT
+        faint = origin in FAINT
         number = before.number if before.faint else before.number + 1
         state.turn = Turn(number, message, time, time, faint=faint)
         if origin in BY_PEOPLE or origin in ("agent", "fork"):
@@ -174,7 +173,8 @@ class Fold:
         if body is None:
             return
         if line.type == "assistant":
-            if body.model and not line.is_api_error_message:
+            # What the client says itself is no answer, except that a request failed.
+            if body.model and (body.model != SYNTHETIC or line.is_api_error_message):
                 turn.faint = False
             if body.model and body.model != SYNTHETIC and not (line.is_sidechain and state.main):
                 state.model = body.model
