@@ -47,14 +47,14 @@ def place(root: Path, examples: dict[str, Example]) -> dict[str, Path]:
     return paths
 
 
-def steno(*arguments: object) -> bytes:
+def steno(*arguments: object, code: int = 0) -> bytes:
     """Run the command in this process; return what it wrote."""
     out = io.TextIOWrapper(io.BytesIO(), "utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", out)
         with pytest.raises(SystemExit) as left:
             run([str(argument) for argument in arguments])
-    assert left.value.code in (0, None), arguments
+    assert (left.value.code or 0) == code, arguments
     out.seek(0)
     return out.buffer.read()
 

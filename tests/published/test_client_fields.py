@@ -163,6 +163,11 @@ def findings(records: list[dict[str, Any]]) -> set[tuple[str, str]]:
     return {(each.id, each.message) for each in check(BytesSource(data)).findings}
 
 
+def at(value: Any, step: str) -> Any:
+    """Return what a name or a number leads to; nothing where there is none."""
+    return value[int(step)] if isinstance(value, list) else value.get(step, {})
+
+
 def place_of(records: list[dict[str, Any]], field: Field) -> tuple[Any, str | int]:
     """Return what holds a field, and its name there, of the first record that has it."""
     for record in records:
@@ -170,12 +175,14 @@ def place_of(records: list[dict[str, Any]], field: Field) -> tuple[Any, str | in
         assert isinstance(piece, Record)
         if not piece.kind.startswith(field.kind):
             continue
+        *way, last = field.path.split(".")
         value: Any = record
-        *way, name = [int(step) if step.isdigit() else step for step in field.path.split(".")]
         for step in way:
-            value = value[step] if isinstance(value, list) or step in value else {}
-        if isinstance(value, list) or name in value:
-            return value, name
+            value = at(value, step)
+        if isinstance(value, list):
+            return value, int(last)
+        if last in value:
+            return value, last
     raise AssertionError(field)
 
 
