@@ -97,11 +97,28 @@ DIFFERS: Final = {
 }
 
 
+OF: Final = {
+    "000.1": "type",
+    "000.2": "user record:",
+    "000.3": "answer:",
+    "000.4": "system record:",
+    "000.5": "operation:",
+    "000.7": "flag",
+    "004.2": "every record:",
+    "004.3": "type",
+    "004.4": "content:",
+    "004.5": "pattern:",
+    "004.7": "tool:",
+}
+"""What the fields of a section belong to."""
+
+
 def _fields() -> Iterator[Item]:
     for item, *_ in READ:
-        name = item.rpartition(".")[2]
+        section, _, name = item.rpartition(".")
         test = dialect(f"test_a_field_of_a_dialect_becomes_the_clients[{item}]")
-        yield Item(item, f"`{name}`", test, DIFFERS.get(item, ""))
+        words = name.replace("-", " ") if "-" in name else f"`{name}`"
+        yield Item(item, f"{OF[section]} {words}", test, DIFFERS.get(item, ""))
     test = f"{_HERE}test_client_fields.py::test_a_field_of_another_type_is_reported"
     for field in FIELDS:
         words = f"`{field.path}` of `{field.kind}`" + (", required" if field.required else "")
