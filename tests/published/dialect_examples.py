@@ -275,7 +275,7 @@ def nested_sidechain() -> Example:
     made.says("The agent's answer.", isSidechain=True)
     made.result("toolu_01task", "Three improvements.", parentUuid=owner)
     made.says("There are three.")
-    said = ("Improve the code base", "I delegate.", "Task", "Three improvements.", "There are")
+    said = ("Improve the code base", "I delegate.", "Three improvements.", "There are three.")
     return Example("004", made.data(), ("Improve the code base",), said, ("The agent's answer.",))
 
 
