@@ -1,4 +1,4 @@
-"""What each surface of steno says of the same sessions: title, turns, steps."""
+"""What each surface of steno says of the same sessions: title, turns, steps, status."""
 
 import html
 import io
@@ -15,13 +15,21 @@ from tests.web.explorer import Explorer
 from steno.cli.main import run
 from steno.index.search.grouping import groups_of
 from steno.index.state import SHIFT
-from steno.report.brief.gather import brief_of
+from steno.report.brief.choose import Place, briefs_of
 from steno.report.listing import Choice, Listed, list_sessions
 from steno.session.story.figures import figures_of
 from steno.store.discover import found_at
 from steno.store.library import open_found
 
 ALL: Final = 10_000
+_STATES: Final = {
+    "live": "running",
+    "waiting for an answer": "waiting",
+    "ended in an error": "failed",
+}
+"""What the list says where commands have one word."""
+_STANDINGS: Final = {"Live, writing": "running", "Live, waiting": "waiting"}
+"""How what a page says begins, likewise."""
 
 
 class Said(NamedTuple):
@@ -30,6 +38,7 @@ class Said(NamedTuple):
     title: str
     turns: int | None = None
     steps: int | None = None
+    status: str | None = None
 
 
 def place(root: Path, examples: dict[str, Example]) -> dict[str, Path]:
@@ -109,20 +118,29 @@ def _said_by_ls(explorer: Explorer) -> dict[str, Said]:
     roots = [word for root in explorer.house.home.roots for word in ("--root", root)]
     rows = json.loads(steno("ls", *roots, "--limit", 0, "--all", "--json"))
     return {
-        row["path"]: Said(one_line(row["title"]), row["turns"], row.get("steps")) for row in rows
+        row["path"]: Said(
+            one_line(row["title"]), row["turns"], row.get("steps"), _over(row["status"])
+        )
+        for row in rows
     }
 
 
 def _said_by_show(path: str) -> Said:
     shown = json.loads(steno("show", path, "--json"))
     with open_found(found_at(path)) as session:
-        return Said(one_line(shown["title"]), len(shown["turns"]), figures_of(session).steps)
+        steps = figures_of(session).steps
+    return Said(one_line(shown["title"]), len(shown["turns"]), steps, _over(shown["status"]))
+
+
+def _over(status: str) -> str:
+    """Return a status; nothing said at all is no status of its own on every surface."""
+    return "finished" if status == "empty" else status
 
 
 def _said_by_brief(path: str) -> Said:
-    with open_found(found_at(path)) as session:
-        brief = brief_of(session)
-    return Said(one_line(brief.title), len(brief.turns) + brief.elsewhere)
+    (brief,) = briefs_of([Place(path)])
+    turns = len(brief.turns) + brief.elsewhere
+    return Said(one_line(brief.title), turns, status=_over(brief.standing))
 
 
 def _said_by_list(explorer: Explorer, rows: list[Listed]) -> dict[str, Said]:
@@ -134,9 +152,13 @@ def _said_by_list(explorer: Explorer, rows: list[Listed]) -> dict[str, Said]:
         for key, row in re.findall(r'data-key="([^"]*)"(.*?)</li>', text, re.DOTALL):
             title = re.search(r'<div class="title"><a [^>]*>(.*?)</a>', row, re.DOTALL)
             turns = re.search(r'<span class="cell">([\d,]+)<span class="unit"> turn', row)
+            state = re.search(r'<span class="vh">(.*?)</span>', row)
             assert title is not None
             assert turns is not None
-            said[paths[key]] = Said(one_line(title[1]), int(turns[1].replace(",", "")))
+            assert state is not None
+            number = int(turns[1].replace(",", ""))
+            status = _over(_STATES.get(state[1], state[1]))
+            said[paths[key]] = Said(one_line(title[1]), number, status=status)
         more = re.search(r'<a class="link" href="([^"]*)" data-more', text)
         way = f"{html.unescape(more[1])}&part=rows" if more else ""
     return said
@@ -149,7 +171,12 @@ def _said_by_page(explorer: Explorer, row: Listed) -> Said:
     assert title is not None, row.path
     assert facts is not None, row.path
     turns, steps = (int(number.replace(",", "")) for number in facts.groups())
-    return Said(one_line(title[1]), turns, steps)
+    standing = re.search(
+        r'id="standing">\s*<span class="(?:live|mid)"[^>]*>(.*?)</span>\s*<div', text, re.DOTALL
+    )
+    shown = re.sub(r"<.*?>", "", standing[1]) if standing else "Finished"
+    status = next((word for start, word in _STANDINGS.items() if shown.startswith(start)), "")
+    return Said(one_line(title[1]), turns, steps, status or shown.lower())
 
 
 def _said_by_search(explorer: Explorer) -> dict[str, Said]:
