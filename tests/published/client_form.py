@@ -33,7 +33,7 @@ class ClientForm:
         self,
         session: str = full_id("07c9cd52"),
         *,
-        cwd: str = "/Users/agutnikov/work/mtools",
+        cwd: str = "/Users/ada/work/mtools",
         version: str = "2.1.29",
         slug: str = "virtual-puzzling-nygaard",
         agent: str = "",

@@ -6,7 +6,7 @@ from tests.published.forms import Json, call, lines
 
 SPEC_READ = "toolu_01DjYdxoudKLXxDoF7GwQWwB"
 WEB_SEARCH = "toolu_01websearch"
-MTOOLS = "/Users/agutnikov/work/mtools"
+MTOOLS = "/Users/ada/work/mtools"
 PLAN = f"{MTOOLS}/tickets/workflows/implement_spec.md"
 
 
@@ -446,8 +446,8 @@ def queue_and_pull_request() -> Example:
         "pr-link",
         sessionId=made.session,
         prNumber=3,
-        prUrl="https://github.com/gutnikov/claude-code-hub/pull/3",
-        prRepository="gutnikov/claude-code-hub",
+        prUrl="https://github.com/ada/claude-code-hub/pull/3",
+        prRepository="ada/claude-code-hub",
         timestamp=made.now(),
     )
     said = ("Open a pull request", "It is open.")

@@ -12,7 +12,7 @@ OPEN_CONTEXT = full_id("4afcb463")
 
 def _frago() -> ClientForm:
     return ClientForm(
-        FRAGO, cwd="/Users/chagee/Repos/frago", version="2.0.76", slug="gleaming-jumping-key"
+        FRAGO, cwd="/Users/bob/Repos/frago", version="2.0.76", slug="gleaming-jumping-key"
     )
 
 

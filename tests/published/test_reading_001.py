@@ -46,8 +46,8 @@ def agent_file(opened: Open) -> bool:
 
 
 def project_of_slug(opened: Open) -> bool:
-    cwd = "/Users/agutnikov/work/mtools"
-    return slug(cwd) == "-Users-agutnikov-work-mtools" and opened("compacted").project == cwd
+    cwd = "/Users/ada/work/mtools"
+    return slug(cwd) == "-Users-ada-work-mtools" and opened("compacted").project == cwd
 
 
 def graph(opened: Open) -> bool:

@@ -159,8 +159,8 @@ def retry_event_is_explained(_: Open) -> bool:
 
 
 def encoded_path(opened: Open) -> bool:
-    return slug("/Users/chagee/Repos/frago") == "-Users-chagee-Repos-frago" and (
-        opened("command_turn").project == "/Users/chagee/Repos/frago"
+    return slug("/Users/bob/Repos/frago") == "-Users-bob-Repos-frago" and (
+        opened("command_turn").project == "/Users/bob/Repos/frago"
     )
 
 
