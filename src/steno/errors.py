@@ -16,6 +16,7 @@ __all__ = [
     "Ambiguous",
     "BadRequest",
     "Busy",
+    "InDialect",
     "NotFound",
     "StenoError",
     "Unreadable",
@@ -45,6 +46,10 @@ class Ambiguous(StenoError, LookupError):
 
 class BadRequest(StenoError, ValueError):
     """The caller asked for something that makes no sense."""
+
+
+class InDialect(BadRequest):
+    """The session has records that no client reads, so that nothing can be added to it."""
 
 
 class Unreadable(StenoError, OSError):

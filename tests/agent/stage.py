@@ -95,6 +95,8 @@ class Stage:
         self.limits = Limits()
         self.fit: Fitting | None = None
         self.work: Work | None = None
+        self.interactive = False
+        """Whether it is as at a terminal."""
         self.asked: list[tuple[Block, Decision]] = []
         self.pauses: list[float] = []
 
@@ -126,7 +128,9 @@ class Stage:
         )
         meter = Meter(self.limits, price=lambda _model, _usage: 1000, clock=lambda: 0.0)
         course = Course(model=MODEL, max_tokens=1000)
-        return Agent(api, talk, caller, course, meter, fit=self.fit)
+        agent = Agent(api, talk, caller, course, meter, fit=self.fit)
+        agent.interactive = self.interactive
+        return agent
 
     def play(self, act: Callable[[Agent], Awaitable[Any]]) -> Any:
         """Let something happen between an agent and the server."""

@@ -68,6 +68,7 @@ def test_a_file_that_is_named_is_told_as_if_it_had_been_read(house: House) -> No
             "filename": path,
             "content": {"type": "text", "file": file},
             "displayPath": "src/x.py",
+            "savedCopyFraming": {"enveloped": False},
         }
     ]
     (record,) = house.attached("file")

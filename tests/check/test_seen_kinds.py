@@ -92,8 +92,8 @@ def test_a_record_has_its_kind_and_dialect(record: dict[str, Any], kind: str, di
 
     def look(seen: Seen, _: Findings) -> None:
         # Asked for first, before its record is made of the line.
-        told = (seen.kind, seen.dialect)
-        said.append((*told, seen.record.kind, seen.record.line.decode()))
+        told = seen.kind
+        said.append((told, seen.record.dialect, seen.record.kind, seen.record.line.decode()))
 
     plain = data_of([record])
     odd = plain.replace(b"{", b'{ "odd" : 1, "odd" : 2,', 1)

@@ -179,8 +179,9 @@ def test_nothing_of_a_session_acts_on_the_terminal(steno: Steno, config: WriteCo
     one = session(seed=1).user("\x1b]0;pwned\x07 \u202e evil").assistant("\x1b[2J done?").done()
     config(one)
     for form in ("text", "markdown", "json"):
-        out = steno("brief", "--format", form).out
-        assert not {"\x1b", "\x07", "\u202e"} & set(out)
+        for more in ((), ("--full",)):
+            out = steno("brief", "--format", form, *more).out
+            assert not {"\x1b", "\x07", "\u202e"} & set(out)
 
 
 def test_no_session_at_all_is_said(steno: Steno) -> None:
@@ -194,6 +195,43 @@ def test_no_session_at_all_is_said(steno: Steno) -> None:
 def test_lines_fit_the_screen(steno: Steno, width: int) -> None:
     from steno.safe.terminal import width as width_of
 
-    ran = steno("brief", "--demo", "--last", 0, "--width", width)
-    assert ran.code == 0
-    assert [line for line in ran.lines if width_of(line) > width] == []
+    for full in ((), ("--full",)):
+        ran = steno("brief", "--demo", "--last", 0, "--width", width, *full)
+        assert ran.code == 0
+        assert [line for line in ran.lines if width_of(line) > width] == []
+
+
+def test_full_tells_every_text_call_and_sub_agent_and_whole_parameters(
+    steno: Steno, config: WriteConfig
+) -> None:
+    long = "line\n" * 800
+    one = (
+        session(seed=1)
+        .user("Go.\nAll of it.")
+        .assistant("First I look.", tool("Read", file_path="a"))
+    )
+    one.result("x").assistant("Then I write.", tool("Write", file_path="/b.py", content=long))
+    one.result().assistant(tool("Agent", description="Find", prompt="Find\nit."))
+    one.agent(lambda child: child.assistant("Searching.", tool("Grep", pattern="q")).result("1"))
+    one.microcompact(45_000).assistant("Done.").done()
+    config(one)
+    short, full = steno("brief"), steno("brief", "--full")
+    assert "4 texts" not in full.out
+    for words in (
+        "All of it.",
+        "First I look.",
+        "Then I write.",
+        "Searching.",
+        "pattern: q",
+        "Find",
+    ):
+        assert words in full.out
+    assert full.out.count("line") >= 800
+    assert "First I look." not in short.out
+    assert "45.0k saved" in short.out
+    assert "[4,000 characters]" in steno("brief", "--format", "markdown").out
+    whole = steno("brief", "--json", "--full").json["briefs"][0]["turns"][0]["calls"][1]
+    assert (whole["input"]["content"], whole["cut"]) == (long, {})
+    refused = steno("brief", "--full", "--budget", 500)
+    assert refused.code == 2
+    assert "--full and --budget exclude each other" in refused.err

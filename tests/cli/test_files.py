@@ -446,3 +446,25 @@ def test_a_version_has_its_story_above_and_numbers_beside_its_lines(steno: Steno
     assert changed[3:] == ["@@ -1,2 +1,2 @@", " a", "-b", "+c"]
     same = _painted(diff_lines(found, found.versions[0], found.versions[0]))
     assert same[-1] == "Not a line is different."
+
+
+def test_files_known_from_backups_alone_are_marked_as_such(
+    steno: Steno, config: WriteConfig
+) -> None:
+    made = session(seed=3, entrypoint="sdk-cli").user("Generate it.")
+    write(made, "a\n").assistant(tool("Bash", command="make gen"))
+    kept = {"backupFileName": "aa@v1", "version": 1, "backupTime": "2026-11-14T09:00:00.000Z"}
+    made.snapshot("x", of=made.prompts[0], backups={f"gen/{HOSTILE[-6:]}": kept})
+    config(made.result("ok").assistant("Done.").done())
+    rows = {row["path"]: row for row in steno("files", "--json", "--changed").json}
+    (name,) = set(rows) - {PATH}
+    assert (rows[name]["source"], rows[name]["backups"]) == ("snapshot", 1)
+    assert rows[PATH]["source"] == "calls"
+    listed = steno("files")
+    assert "SOURCE" in listed.lines[0]
+    assert "snapshot (1)" in listed.out
+    assert not {"\x1b", "\u202e"} & set(listed.out)
+    mine = steno("files", made.session_id)
+    assert "1 more file backed up by the client, named by no call" in mine.out
+    told = steno("files", name)
+    assert "not known" in told.out

@@ -223,3 +223,15 @@ def test_after_an_error_the_next_thing_to_do_is_told() -> None:
     assert "· up and enter say it again" in output.text
     told.take(events.Ended("error", "invalid x-api-key", 1, 1.0, {}, 0))
     assert "set another ANTHROPIC_API_KEY" in output.text
+
+
+def test_a_hook_is_a_line_while_it_runs() -> None:
+    told, output, _, _ = stream()
+    told.take(events.HookStarted("PreToolUse:Bash", "lint"))
+    told.take(events.HookStarted("PreToolUse:Bash", "check"))
+    assert [line.strip() for line in words(told.live(80, 8)) if line] == ["· hook PreToolUse:Bash"]
+    told.take(events.HookEnded("PreToolUse:Bash", "lint"))
+    assert [line.strip() for line in words(told.live(80, 8)) if line] == ["· hook PreToolUse:Bash"]
+    told.take(events.HookEnded("PreToolUse:Bash", "check"))
+    assert told.live(80, 8) == []
+    assert output.text == ""

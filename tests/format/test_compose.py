@@ -82,7 +82,7 @@ def test_a_branch_resumes(client: str) -> None:
 def test_a_compaction_resumes(client: str) -> None:
     made = composer()
     records = [made.prompt("Q1"), *reply(made, "m1", said("A1"))]
-    records += made.compaction("SUMMARY", trigger="auto", tokens=9)
+    records += made.compaction("SUMMARY", metadata={"trigger": "auto", "preTokens": 9})
     records += reply(made, "m2", said("A2"))
     assert sent(records, client) == ["u:SUMMARY", "a:A2"]
 

@@ -3,12 +3,13 @@
 import itertools
 from typing import Any
 
+import msgspec
 import pytest
 
 from steno.errors import BadRequest
 from steno.format.blocks import Block, Text, Thinking, ToolResult, ToolUse
 from steno.format.catalogue import catalogue, load_catalogue
-from steno.format.compose import SYNTHETIC, Composer, Place
+from steno.format.compose import SYNTHETIC, Composer, Place, full_usage
 from steno.format.dialects.single import adapted_blocks, adapted_role, dialect_of
 from steno.format.encode import encode
 from steno.format.envelope import read_envelope
@@ -74,9 +75,11 @@ def test_a_response_is_a_record_for_each_block_with_everything_on_each() -> None
             "content": [blocks[index]],
             "stop_reason": "tool_use",
             "stop_sequence": None,
-            "usage": USAGE,
+            "usage": full_usage(USAGE),
+            "stop_details": None,
         }
         assert record["type"] == "assistant"
+        assert record.get("toolInputStreamMs") == (None, 0)[index]
         assert (record["apiBlockIndex"], record["requestId"], record["z"]) == (index, "r", 1)
         assert (record["madeBy"], record["promptCacheRequested"]) == ("model", "5m")
     bare = made.response(
@@ -100,7 +103,7 @@ def test_a_response_is_a_record_for_each_block_with_everything_on_each() -> None
 def test_a_compaction_is_a_boundary_without_a_parent_and_a_summary_below_it() -> None:
     made = composer()
     last = made.prompt("Q")["uuid"]
-    boundary, summary = made.compaction("S", trigger="auto", tokens=7)
+    boundary, summary = made.compaction("S", metadata={"trigger": "auto", "preTokens": 7})
     assert (boundary["parentUuid"], boundary["logicalParentUuid"]) == (None, last)
     assert (boundary["type"], boundary["subtype"]) == ("system", "compact_boundary")
     assert (boundary["content"], boundary["isMeta"]) == ("Conversation compacted", False)
@@ -110,6 +113,43 @@ def test_a_compaction_is_a_boundary_without_a_parent_and_a_summary_below_it() ->
     assert summary["message"]["content"] == "S"
     assert summary["isVisibleInTranscriptOnly"] is True
     assert summary["isCompactSummary"] is True
+    assert "turnPosition" not in summary
+    place = {"promptIndex": 1, "turnIndex": 2}
+    assert made.compaction("S", metadata={}, position=place)[1]["turnPosition"] == place
+
+
+def test_the_duration_of_a_turn_counts_what_is_still_at_work_only_if_anything_is() -> None:
+    made = composer()
+    record = made.turn_duration(5, messages=7)
+    assert (record["type"], record["subtype"], record["isMeta"]) == (
+        "system",
+        "turn_duration",
+        False,
+    )
+    assert (record["durationMs"], record["messageCount"]) == (5, 7)
+    assert "pendingBackgroundAgentCount" not in record
+    pending = made.turn_duration(5, messages=7, pending_agents=2)
+    assert pending["pendingBackgroundAgentCount"] == 2
+    assert pending["parentUuid"] == record["uuid"]
+
+
+def test_the_way_in_and_the_name_in_words_stand_on_every_record_once_they_are_known() -> None:
+    made = composer()
+    assert not {"entrypoint", "slug"} & set(made.prompt("Q"))
+    made.place = msgspec.structs.replace(made.place, entrypoint="cli", slug="a-b-c")
+    for record in (made.prompt("Q"), made.note("x"), made.attachment({"type": "x"})):
+        assert (record["entrypoint"], record["slug"]) == ("cli", "a-b-c")
+
+
+def test_the_figures_of_the_api_stay_and_the_others_are_nothing() -> None:
+    usage = full_usage({"input_tokens": 5, "service_tier": "priority", "new": 1})
+    assert (usage["input_tokens"], usage["service_tier"], usage["new"]) == (5, "priority", 1)
+    assert (usage["output_tokens"], usage["cache_read_input_tokens"]) == (0, 0)
+    assert (usage["iterations"], usage["fallback_credit"]) == ([], None)
+    assert usage["cache_creation"] == {
+        "ephemeral_1h_input_tokens": 0,
+        "ephemeral_5m_input_tokens": 0,
+    }
 
 
 def test_an_attachment_says_what_the_model_reads_of_it_and_may_hang_beside() -> None:
@@ -138,16 +178,26 @@ def test_an_attachment_says_what_the_model_reads_of_it_and_may_hang_beside() -> 
 def test_a_failure_stands_in_place_of_an_answer() -> None:
     made = composer()
     record = made.failure("no", status=529)
-    assert record["message"] == {
-        "model": SYNTHETIC,
+    message = record["message"]
+    usage = message.pop("usage")
+    assert (usage["input_tokens"], usage["output_tokens"], usage["service_tier"]) == (0, 0, None)
+    assert message == {
+        "diagnostics": None,
         "id": "id1",
-        "type": "message",
+        "container": None,
+        "model": SYNTHETIC,
         "role": "assistant",
-        "content": [{"type": "text", "text": "no"}],
+        "stop_details": None,
         "stop_reason": "stop_sequence",
         "stop_sequence": "",
-        "usage": {"input_tokens": 0, "output_tokens": 0},
+        "type": "message",
+        "content": [{"type": "text", "text": "no"}],
+        "context_management": None,
     }
+    assert record["error"] == "unknown"
+    full = made.failure("no", kind="rate_limit", error_type="rate_limit_error")
+    assert (full["error"], full["apiErrorType"]) == ("rate_limit", "rate_limit_error")
+    assert "apiErrorType" not in record
     assert (record["type"], record["isApiErrorMessage"]) == ("assistant", True)
     assert (record["apiErrorStatus"], record["madeBy"]) == (529, "model")
     assert "apiErrorStatus" not in made.failure("no")
@@ -185,7 +235,6 @@ def adapted(line: bytes) -> tuple[str, str, tuple[Block, ...]]:
     ("line", "dialect", "role", "blocks"),
     [
         (b'{"type":"human","content":"x"}', "spec-004", "user", (Text("x"),)),
-        (b'{"type":"tool_result","content":"x"}', "spec-004", "user", (Text("x"),)),
         (b'{"type":"compact_prelude"}', "spec-004", "user", ()),
         (b'{"type":"compact_recap","message":"x"}', "spec-004", "user", (Text("x"),)),
         (b'{"type":"user","timestamp":5,"message":"x"}', "spec-004", "", (Text("x"),)),

@@ -14,7 +14,7 @@ from steno.index.texts import FAILED, open_texts
 
 __all__ = ["dump"]
 
-_BY_MESSAGE = {"messages": (0,), "tool_calls": (0, 8), "file_edits": (0,)}
+_BY_MESSAGE = {"messages": (0,), "tool_calls": (0, 8), "file_edits": (0,), "file_backups": (0,)}
 _BY_FILE = {"sessions": (), "turns": (2,), "usage": (2,), "links": (1,)}
 _MANY = 1_000_000
 

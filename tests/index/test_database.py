@@ -63,7 +63,11 @@ def test_a_new_database_has_its_version_and_is_ready_to_write(tmp_path: Path) ->
 def test_a_database_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> None:
     path = tmp_path / DATABASE
     folder = Path(database.__file__).parent
-    for scripts in (["schema.sql"], ["schema.sql", "schema-2.sql"]):
+    for scripts in (
+        ["schema.sql"],
+        ["schema.sql", "schema-2.sql"],
+        ["schema.sql", "schema-2.sql", "schema-3.sql"],
+    ):
         path.unlink(missing_ok=True)
         old = sqlite3.connect(path)
         for script in scripts:

@@ -114,7 +114,8 @@ def test_a_transcript_read_line_by_line_is_read_as_at_once(
     _leave_untold(monkeypatch)
     for name in _group(number):
         data = TRANSCRIPTS[name]().bytes()
-        if data.count(b"\n") > 100:
+        if data.count(b"\n") > 100 or harvest(BytesSource(data), _FILE).in_dialect:
+            # A file with records in a dialect is converted as a whole.
             continue
         whole = harvest(BytesSource(data), _FILE)
         parts = _in_stretches(data)

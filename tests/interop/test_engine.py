@@ -38,6 +38,27 @@ def several(folder: Path) -> Stage:
     return stage
 
 
+def at_terminal(folder: Path) -> Stage:
+    """Turns that end with how long they took, a plan that names the session, a compaction."""
+    script = Script().on("Summarize", "In short.").on("go", tool("Look", what="a"))
+    stage = Stage(folder, script.then("Done.").otherwise("Yes."))
+    stage.interactive = True
+    stage.guard.mode = "plan"
+    stage.say("one", "go")
+    stage.guard.mode = "default"
+
+    async def act(agent: Agent) -> None:
+        await Compactor().compact(agent, "manual")
+        await agent.turn("three")
+
+    stage.play(act)
+    stage.resume()
+    stage.say("four")
+    assert stage.data.count(b'"turn_duration"') == 4
+    assert stage.data.count(b'"slug"') == stage.data.count(b'"uuid"')
+    return stage
+
+
 def calls(folder: Path) -> Stage:
     script = (
         Script().on("go", [text("I look."), tool("Look", what="a")]).then(tool("Fail", what="b"))
@@ -187,6 +208,7 @@ def unicode(folder: Path) -> Stage:
 
 SCENES: Final[tuple[Callable[[Path], Stage], ...]] = (
     plain,
+    at_terminal,
     several,
     calls,
     parallel,
@@ -207,7 +229,7 @@ SCENES: Final[tuple[Callable[[Path], Stage], ...]] = (
     refused,
     unicode,
 )
-PLAIN: Final = (plain, several, calls, parallel, resumed, compacted)
+PLAIN: Final = (plain, at_terminal, several, calls, parallel, resumed, compacted)
 
 
 @pytest.mark.parametrize("version", [NEWEST, *OLDER])

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tests.published.forms import Flat, Nested, call
+from tests.published.forms import Client, Flat, Nested, call
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
@@ -269,6 +269,104 @@ def failed_and_deleted() -> Known:
     return Known(made.data(), ("Run it", "Again"), said, ("Never mind", "A deleted answer."))
 
 
+def deleted_root() -> Known:
+    made = Flat()
+    made.user("Deleted root", isDeleted=True)
+    made.user("Kept beginning.")
+    made.says("Begun.")
+    made.user("Go on")
+    one = made.calls("Bash", arguments={"command": "first"})
+    two = made.calls("Bash", arguments={"command": "deleted-call"}, isDeleted=True)
+    made.result("first result", parentUuid=one)
+    made.result("result of the deleted", parentUuid=two)
+    made.says("Seen.")
+    said = ("Kept beginning.", "Begun.", "Go on", "first", "first result", "Seen.")
+    absent = ("Deleted root", "deleted-call", "result of the deleted")
+    return Known(made.data(), ("Kept beginning.", "Go on"), said, absent)
+
+
+def error_among_parallel() -> Known:
+    made = Flat()
+    made.user("Look")
+    calls = [made.calls("Bash", arguments={"command": name}) for name in ("one", "two", "three")]
+    made.result("first result", parentUuid=calls[-1])
+    made.fails("second failed", parentUuid=calls[-1])
+    made.result("third result", parentUuid=calls[-1])
+    made.says("Seen.")
+    said = ("Look", "one", "two", "three", "first result", "second failed", "third", "Seen.")
+    return Known(made.data(), ("Look",), said)
+
+
+def compacted_twice() -> Known:
+    made = Flat()
+    made.user("First")
+    made.says("One.")
+    made.compacts("compacting")
+    made.compacts("compacted", metadata={"preservedMessages": 8, "totalMessages": 8})
+    made.user("Second")
+    made.says("Two.")
+    made.compacts("compacted", metadata={"preservedMessages": 1, "totalMessages": 6})
+    made.compacts("restoring")
+    made.compacts("restored")
+    made.user("Third")
+    made.says("Three.")
+    said = ("First", "One.", "Second", "Two.", "Third", "Three.")
+    return Known(made.data(), ("First", "Second", "Third"), said)
+
+
+def deep_forks() -> Known:
+    made = Nested()
+    made.human("Root")
+    one = made.says("Fork one.")
+    made.human("Left early", is_active=False)
+    made.says("Left early's answer.")
+    made.human("Kept early", parentUuid=one)
+    two = made.says("Fork two.")
+    made.human("Left late", is_active=False)
+    made.says("Left late's answer.", is_active=False)
+    made.human("Kept late", parentUuid=two, is_active=True)
+    three = made.says("Fork three.")
+    made.human("Left last")
+    made.human("Kept last", parentUuid=three)
+    made.says("The end.", is_active=True)
+    said = ("Root", "Fork one.", "Kept early", "Fork two.", "Kept late", "Kept last", "The end.")
+    absent = ("Left early", "Left late", "Left last")
+    return Known(made.data(), ("Root", "Kept early", "Kept late", "Kept last"), said, absent)
+
+
+def results_out_of_order() -> Known:
+    made = Nested()
+    made.human("Prüfe das 日本 🙂")
+    owner = made.says(*(call(f"toolu_{n}", "Read", file_path=f"{n}.py") for n in (1, 2, 3)))
+    for number in (3, 1, 2):
+        made.result(f"toolu_{number}", f"result {number}", parentUuid=owner)
+    made.says("Fertig ✓")
+    said = ("Prüfe das 日本 🙂", "result 3", "result 1", "result 2", "Fertig ✓")
+    return Known(made.data(), ("Prüfe das 日本 🙂",), said)
+
+
+def in_a_clients_file() -> Known:
+    made = Client()
+    made.user("Client's question")
+    made.says("Looking.")
+    made.says(call("toolu_1", "Read", file_path="a"))
+    block = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "result of 004"}
+    stamp = 1767261602500
+    made.raw(type="tool_result", timestamp=stamp, message={"type": "message", "content": [block]})
+    made.says("Client's answer.")
+    made.user("Client's second")
+    made.says("Trying.")
+    made.says(call("toolu_2", "Bash", command="make"))
+    made.raw(type="system", subtype="error", message="error of 000", isError=True)
+    made.raw(type="user", message="Deleted of 000", isDeleted=True)
+    made.raw(type="assistant", message="Deleted answer", isDeleted=True)
+    made.raw(type="user", message="Flat question")
+    made.says("The end.")
+    prompts = ("Client's question", "Client's second", "Flat question")
+    said = (prompts[0], "result of 004", prompts[1], "error of 000", prompts[2], "The end.")
+    return Known(made.data(), prompts, said, ("Deleted of 000", "Deleted answer"))
+
+
 FLAT: tuple[Callable[[], Known], ...] = (
     linear,
     tool_usage,
@@ -283,6 +381,9 @@ FLAT: tuple[Callable[[], Known], ...] = (
     flags,
     edited,
     no_parents,
+    deleted_root,
+    error_among_parallel,
+    compacted_twice,
 )
 NESTED: tuple[Callable[[], Known], ...] = (
     development,
@@ -291,5 +392,7 @@ NESTED: tuple[Callable[[], Known], ...] = (
     active_branch,
     pictures,
     failed_and_deleted,
+    deep_forks,
+    results_out_of_order,
 )
 FILES = {each.__name__: each for each in (*FLAT, *NESTED)}

@@ -101,3 +101,68 @@ def call(name: str, tool: str, **asked: Any) -> Json:
 def lines(records: list[Json]) -> bytes:
     """Return records as the bytes of a file."""
     return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+class Client:
+    """A session of the real client, in which records of the dialects may stand."""
+
+    def __init__(self) -> None:
+        self.records: list[Json] = []
+        self._response = 0
+
+    def _base(self) -> Json:
+        number = len(self.records) + 1
+        return {
+            "parentUuid": self.records[-1]["uuid"] if self.records else None,
+            "uuid": f"{number:08d}-0000-4000-8000-000000000000",
+            "sessionId": "0c9be80c-c704-4d9f-928e-22f500ed824f",
+            "timestamp": f"2026-01-01T10:{number // 60:02d}:{number % 60:02d}.000Z",
+        }
+
+    def add(self, kind: str, message: Json, **fields: Any) -> str:
+        """Add a record of the client's own form."""
+        self._response += kind != "assistant"
+        record: Json = {
+            **self._base(),
+            "isSidechain": False,
+            "userType": "external",
+            "cwd": "/home/ada/work",
+            "version": "2.1.200",
+            "gitBranch": "main",
+            "type": kind,
+            "message": message,
+            **fields,
+        }
+        self.records.append(record)
+        return record["uuid"]
+
+    def user(self, text: str, **fields: Any) -> str:
+        return self.add("user", {"role": "user", "content": text}, **fields)
+
+    def says(self, *blocks: Any, **fields: Any) -> str:
+        message = {
+            "id": f"msg_{self._response}",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-x",
+            "content": [
+                {"type": "text", "text": each} if isinstance(each, str) else each for each in blocks
+            ],
+            "stop_reason": "end_turn",
+            "usage": {"input_tokens": 5, "output_tokens": 7},
+        }
+        return self.add("assistant", message, **fields)
+
+    def result(self, name: str, text: str, **fields: Any) -> str:
+        block = {"type": "tool_result", "tool_use_id": name, "content": text}
+        return self.add("user", {"role": "user", "content": [block]}, **fields)
+
+    def raw(self, **fields: Any) -> str:
+        """Add a record as it is given."""
+        self._response += 1
+        record = {**self._base(), **fields}
+        self.records.append(record)
+        return record["uuid"]
+
+    def data(self) -> bytes:
+        return lines(self.records)

@@ -319,7 +319,11 @@ OTHERS: Final = (
     Item("001.12.7.2", "progress of sub-agents", checklist("001.12.7.2"), _CLOSED),
     Item("001.12.7.3", "progress of hooks", checklist("001.12.7.3"),
          "The newest client writes an `attachment`."),
-    Item("001.12.7.4", "duration of a turn", checklist("001.12.7.4")),
+    Item("001.12.7.4", "duration of a turn",
+         "tests/whole/test_turn_records.py::"
+         "test_each_turn_at_a_terminal_ends_with_how_long_it_took",
+         "Only at a terminal, and not after an interruption."),
+    Item("001.12.7.5", "no duration without a terminal", checklist("001.12.7.4")),
     Item("001.12.8.1", "a session is read again", checklist("001.12.8.1")),
     Item("001.12.8.2", "its graph", checklist("001.12.8.2")),
     Item("001.12.8.3", "its last record", checklist("001.12.8.3")),

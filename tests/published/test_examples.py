@@ -66,6 +66,7 @@ def test_what_is_worth_knowing_of_a_correct_file_is_said_in_short(example: Examp
         return
     assert infos <= {
         "chain.several-roots",
+        "fields.backup-text",
         "fields.missing",
         "ids.bad-uuid",
         "ids.session-mismatch",

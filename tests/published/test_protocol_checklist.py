@@ -335,8 +335,8 @@ def live_hooks(p: Played) -> bool:
 
 
 def durations(p: Played) -> bool:
-    found = [each["durationMs"] for each in p.of("system", "turn_duration")]
-    return len(found) == 2 and all(isinstance(each, int) and each >= 0 for each in found)
+    """Nobody is at a terminal here; the client writes none then, and nor does steno."""
+    return not p.of("system", "turn_duration")
 
 
 def read_again(p: Played) -> bool:
@@ -415,7 +415,7 @@ CHECKLIST: dict[str, Callable[[Played], bool]] = {
     "001.12.8.4": grouped,
     "001.12.8.5": after_compaction,
 }
-WAITING = ("001.12.1.4", "001.12.7.4")
+WAITING: tuple[str, ...] = ()
 
 
 @pytest.mark.parametrize(

@@ -146,14 +146,7 @@ CHECKS: dict[str, Check] = {
     "003.9.microcompact": brief_compaction,
     "003.9.skip": brief_skips,
 }
-WAITING: tuple[str, ...] = (
-    "003.6.complete",
-    "003.9.texts",
-    "003.9.calls",
-    "003.9.agents",
-    "003.9.snapshots",
-    "003.9.microcompact",
-)
+WAITING: tuple[str, ...] = ()
 
 
 @pytest.mark.parametrize("item", checked(CHECKS, WAITING))

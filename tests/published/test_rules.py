@@ -112,6 +112,16 @@ BROKEN: dict[str, tuple[str, str, Broken]] = {
         "error",
         flat(lambda records: records[3].update(timestamp=1738160130123)),
     ),
+    "a message of the client in a file of 000": (
+        "dialect.mixed",
+        "warning",
+        flat(lambda records: records[0].update(message={"role": "user", "content": "Question"})),
+    ),
+    "a message of 004 in a file of 000": (
+        "dialect.mixed",
+        "warning",
+        flat(lambda records: records[0].update(type="human", message={"content": "Question"})),
+    ),
     "000 rule 3": (
         "dialect.missing-parent",
         "error",

@@ -39,19 +39,36 @@ def test_a_dangling_logical_parent_is_bridged_by_the_order_of_the_file() -> None
     assert [turn.answer for turn in found.turns()] == ["1", "2"]
 
 
-def test_a_compaction_inside_a_turn_makes_a_turn_of_its_summary() -> None:
+def test_a_turn_goes_on_behind_a_compaction_inside_it() -> None:
     made = session().user("go").assistant(tool("Bash", command="a")).result("x")
     made.compact("So far: a.", trigger="auto").assistant("done")
-    first, second = opened(made).turns()
-    assert first.prompt is not None
-    assert second.prompt is not None
-    assert (first.prompt.origin, second.prompt.origin, second.answer) == (
-        "human",
-        "summary",
-        "done",
-    )
+    found = opened(made)
+    check_sound(found)
+    (turn,) = found.turns()
+    assert turn.prompt is not None
+    assert (turn.prompt.text, turn.answer, turn.closing) == ("go", "done", None)
+    assert turn.compaction is not None
+    assert turn.compaction.trigger == "auto"
+    assert len(opened(made.turn("next", "yes")).turns()) == 2
+
+
+def test_a_compaction_at_the_end_closes_the_last_turn_until_something_is_asked() -> None:
+    made = session().turn("one", "1").compact("So far: one.")
+    found = opened(made)
+    (turn,) = found.turns()
+    (seam,) = found.compactions
+    assert (turn.answer, turn.compaction, turn.closing) == ("1", None, seam)
+    first, second = opened(made.turn("two", "2")).turns()
+    assert (first.closing, second.answer) == (None, "2")
     assert second.compaction is not None
-    assert second.compaction.trigger == "auto"
+
+
+def test_two_compactions_in_a_row_are_no_turn() -> None:
+    made = session().turn("one", "1").compact("So far.").compact("So far again.").turn("two", "2")
+    first, second = opened(made).turns()
+    assert first.closing is not None
+    assert second.compaction is not None
+    assert first.closing is not second.compaction
 
 
 def test_messages_that_were_kept_are_named() -> None:
@@ -152,6 +169,6 @@ def test_real_compactions_are_seams(shared: Path, version: str) -> None:
 def test_a_real_compaction_inside_a_turn(shared: Path) -> None:
     (found,) = sessions_below(shared / "corpus" / "real-client" / "2.1.325" / "autocompact")
     origins = [turn.prompt.origin for turn in found.turns() if turn.prompt]
-    assert origins == ["human", "human", "summary", "human"]
-    assert found.turns()[2].compaction is found.compactions[0]
+    assert origins == ["human", "human", "human"]
+    assert found.turns()[1].compaction is found.compactions[0]
     assert found.compactions[0].trigger == "auto"

@@ -229,7 +229,8 @@ def test_rewound_turns_are_left_out_of_the_count(tmp_path: Path) -> None:
     made.user("G", parentUuid="u2").bot("g")
     assert count_turns(found_at(_written(tmp_path, made.bytes()))) == 2
     seam = Script().user("A").bot("a").system("compact_boundary").user("Sum", isCompactSummary=True)
-    assert count_turns(found_at(_written(tmp_path, seam.bytes()))) == 2
+    assert count_turns(found_at(_written(tmp_path, seam.bytes()))) == 1
+    assert count_turns(found_at(_written(tmp_path, seam.bot("on").bytes()))) == 1
     aside = Script().user("A").bot("a").system("compact_boundary", isSidechain=True)
     assert count_turns(found_at(_written(tmp_path, aside.bytes()))) == 1
     cut = Script().bot("tail of a turn").user("B").bot("b")

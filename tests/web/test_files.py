@@ -237,6 +237,20 @@ def test_a_file_whose_sessions_are_gone_says_so(config: WriteConfig, tmp_path: P
     assert "Nothing of this file can be shown" in text
 
 
+def test_files_known_from_backups_alone_are_marked(config: WriteConfig, tmp_path: Path) -> None:
+    made = session(entrypoint="sdk-cli").user("Generate it.")
+    made.snapshot("x", of=made.prompts[0], backups={"gen/<b>.py": "x = 1\n"})
+    made.assistant("Done.").done()
+    with explorer(str(tmp_path / "index"), str(config(made))) as found:
+        project = tag_of("/home/ada/tidegauge")
+        for way in ("/files", f"/files?project={project}&changed=1"):
+            text = found.get(way).text
+            assert "&lt;b&gt;.py" in text
+            assert "from backups" in text
+        page = found.get(f"/files/{tag_of('/home/ada/tidegauge/gen/<b>.py')}").text
+    assert "Known from the client" in page
+
+
 def test_hostile_names_and_texts_stay_text(config: WriteConfig, tmp_path: Path) -> None:
     path = "/home/ada/tidegauge/<img src=x onerror=alert(1)>/\N{RIGHT-TO-LEFT OVERRIDE}<b>.py"
     made = session(entrypoint="sdk-cli").user("<script>alert(1)</script>")

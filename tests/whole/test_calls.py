@@ -188,7 +188,7 @@ def test_below_each_other_and_side_by_side_with_totals_that_are_right(tmp_path: 
     own = {path.stem: path for path in house.agents}
     for each in (first, second):
         usage = _usage_in(own[f"agent-{each['agentId']}"])
-        assert each["usage"] == usage
+        assert {name: each["usage"][name] for name in usage} == usage
         assert each["totalTokens"] == sum(usage.values())
     # Eight responses: two of the session, four of the first, its inner ones included, and so on.
     assert ended.cost == 8 * house.price

@@ -7,6 +7,7 @@ from steno.agent.gates import Kept
 from steno.agent.mentions import attached
 from steno.agent.said import Companion, Said
 from steno.agent.sizes import text_of
+from steno.model.wire import Block
 
 if TYPE_CHECKING:
     from steno.agent.loop import Agent
@@ -30,7 +31,7 @@ async def admit(agent: "Agent", said: Said) -> str:
         talk.keep(agent.ahead[:1])
         # Only now: what could not be saved is kept for the next prompt.
         del agent.ahead[0]
-    uuid = talk.prompt(said.content, typed=typed)
+    uuid = _submit(agent, said.content, typed)
     await agent.caller.keeping.begin(uuid)
     agent.emit(events.Prompted(typed, uuid))
     # Nobody types what a sub-agent is told.
@@ -46,6 +47,14 @@ async def admit(agent: "Agent", said: Said) -> str:
         return ""
     talk.prompt(_words(gate.kept, gate.reason), meta=True)
     return _refused(agent, gate.kept, gate.reason)
+
+
+def _submit(agent: "Agent", content: str | list[Block], typed: str) -> str:
+    """Take down a prompt; what a sub-agent is told is nobody's prompt."""
+    if agent.bounds.agent:
+        return agent.talk.prompt(content, typed=typed)
+    mode, interactive = agent.caller.guard.mode, agent.interactive
+    return agent.talk.submit(content, typed=typed, mode=mode, interactive=interactive)
 
 
 async def accompany(agent: "Agent", companion: Companion, typed: str = "") -> None:

@@ -4,6 +4,7 @@ The last turn stays word for word. The summary is made from plain text, piece by
 be, so no conversation is too long to be compacted.
 """
 
+import time
 from collections.abc import Callable
 from typing import Any, Final, Literal, Protocol, runtime_checkable
 
@@ -13,7 +14,8 @@ from steno.agent.events import Compacted, Noticed
 from steno.agent.gates import Gate, is_too_long
 from steno.agent.loop import Agent
 from steno.agent.meter import window_of
-from steno.agent.sizes import CHARACTERS_PER_TOKEN, estimate, text_of, told
+from steno.agent.sizes import CHARACTERS_PER_TOKEN, estimate, text_of, tokens_of, told
+from steno.agent.spoken import blocks_in
 from steno.agent.trim import Trimmer, framing, taken
 from steno.model.wire import ApiError, Message, Request
 
@@ -103,7 +105,7 @@ class Compactor:
         if gate.blocked or gate.ends:
             return False
         wishes = " ".join(part for part in (wishes, *gate.context) if part)
-        before = taken(agent)
+        before, began = taken(agent), time.monotonic()
         head, tail = _parted(messages, round(self.window(agent) * _TAIL))
         summary = await self._summary(agent, head or messages, wishes)
         if not summary:
@@ -111,8 +113,14 @@ class Compactor:
             return False
         last = "" if tail and _is_prompt(tail[0]) else self._last_words(agent)
         said = "\n\n".join(part for part in (_OPENING, summary, last) if part)
-        kept = Tail(tail, agent.course.model)
-        agent.talk.compact(said, kept, trigger=trigger, tokens=before)
+        agent.talk.compact(
+            said,
+            Tail(tail, agent.course.model),
+            trigger=trigger,
+            tokens=before,
+            after=framing(agent) + tokens_of(blocks_in(said)) + estimate(tail),
+            seconds=time.monotonic() - began,
+        )
         then()
         files = _active_files(agent, self._characters(agent, _ALL_FILES))
         if files:

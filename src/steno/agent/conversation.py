@@ -13,15 +13,19 @@ from steno.agent.gates import Kept
 from steno.agent.recorder import Recorder, new_id
 from steno.agent.sayable import sayable_content, sayable_outcome
 from steno.agent.sizes import text_of, tokens_of
+from steno.agent.slugs import plan_slug, session_slug
 from steno.agent.spoken import Spoken, blocks_in, reminder
+from steno.errors import StenoError
+from steno.format.compose import Timings
 from steno.model.wire import Block, Message, Response
 from steno.session.resume.entries import Origin, text_block
 from steno.session.resume.images import MANY_IMAGES
 from steno.session.resume.pictures import flaw_among_many, images_in, without_images
 from steno.session.resume.trims import TRIM
+from steno.session.story.repeats import repeated_id
 from steno.tools.base import Outcome
 
-__all__ = ["BROKEN_OFF", "Conversation", "Tail"]
+__all__ = ["BROKEN_OFF", "Conversation", "Figures", "Tail"]
 
 BROKEN_OFF: Final = (
     "[Request interrupted by user]",
@@ -39,19 +43,41 @@ class Tail(msgspec.Struct, frozen=True):
     """Whose answers are in it."""
 
 
+class Figures(msgspec.Struct):
+    """Figures of a session that its records carry on from one to the next."""
+
+    turn_index: int = 0
+    """How many turns there were."""
+    prompt_index: int = 0
+    """How many prompts were typed."""
+    dropped_tokens: int = 0
+    """How many tokens compactions have taken out."""
+
+    def position(self) -> dict[str, int]:
+        """Return where in the session a record is, as records say it."""
+        return {"promptIndex": self.prompt_index, "turnIndex": self.turn_index}
+
+
 class Conversation:
     """What was said so far, and where it is written down."""
 
-    def __init__(self, recorder: Recorder, messages: Sequence[Message] = ()) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        messages: Sequence[Message] = (),
+        figures: Figures | None = None,
+    ) -> None:
         self.recorder = recorder
+        self.figures = figures or Figures()
         self._spoken = Spoken(messages)
         self._open: dict[str, Block] = {}
         self.last_prompt = ""
         self.uncounted = self._spoken.tokens
         """About how many tokens were said since the API has counted last."""
 
-    def reset(self, messages: Sequence[Message], last_prompt: str) -> None:
+    def reset(self, messages: Sequence[Message], last_prompt: str, figures: Figures) -> None:
         """Say from now on what the file says, after a record of it could not be saved."""
+        self.figures = figures
         self._spoken = Spoken(messages)
         self._open = {}
         self.last_prompt = last_prompt
@@ -107,16 +133,43 @@ class Conversation:
         self._say("user", blocks_in(content))
         return uuid
 
+    def submit(
+        self, content: str | list[Block], *, typed: str, mode: str, interactive: bool
+    ) -> str:
+        """Take down a prompt that begins a turn, given in a permission mode.
+
+        `typed` is what the user typed, where that is something else.
+        """
+        figures = self.figures
+        figures.turn_index += 1
+        figures.prompt_index += interactive
+        if mode == "plan":
+            self.recorder.name(plan_slug(self.recorder.session_id, text_of(content)))
+        who: dict[str, Any] = {"promptSource": "sdk", "turnOrigin": "sdk"}
+        if interactive:
+            who = {"origin": {"kind": "human"}, "promptSource": "typed", "turnOrigin": "human"}
+        try:
+            return self.prompt(
+                content, typed=typed, permissionMode=mode, **who, turnPosition=figures.position()
+            )
+        except StenoError:
+            figures.turn_index -= 1
+            figures.prompt_index -= interactive
+            raise
+
     def break_off(self, *, calls: bool) -> None:
         """Take down that the user broke in, which is nothing they said."""
         said = self.last_prompt
         self.prompt(BROKEN_OFF[calls])
         self.last_prompt = said
 
-    def response(self, response: Response, **asked: str) -> tuple[str, ...]:
+    def response(
+        self, response: Response, timings: Timings | None = None, **asked: str
+    ) -> tuple[str, ...]:
         """Take down what the model said, a line per block; nothing when it said nothing.
 
-        `asked` says how it was asked for: `requestedModel`, `effort`.
+        `timings` says how long its parts took to come in, `asked` how it was asked for:
+        `requestedModel`, `effort`.
         """
         blocks = response.blocks
         if not blocks:
@@ -129,6 +182,7 @@ class Conversation:
             stop_sequence=response.stop_sequence,
             usage=response.usage,
             request_id=response.request_id,
+            timings=timings,
             **{"requestedModel": response.model, **asked},
         )
         uuids = self.recorder.write(*records)
@@ -199,18 +253,34 @@ class Conversation:
             )
         )
 
-    def failure(self, words: str, *, status: int = 0) -> str:
-        """Take down that no answer came; it is not sent."""
-        (uuid,) = self.recorder.write(self.recorder.compose.failure(words, status=status))
+    def failure(self, words: str, **why: Any) -> str:
+        """Take down that no answer came, and `why`; it is not sent."""
+        (uuid,) = self.recorder.write(self.recorder.compose.failure(words, **why))
         # But it has a place: reminders go no further up than it.
         self._spoken.fail(words)
         return uuid
 
-    def compact(self, summary: str, tail: Tail, *, trigger: str, tokens: int) -> None:
-        """Let a summary stand for everything before, but for the tail, which is said again."""
-        self.recorder.write(
-            *self.recorder.compose.compaction(summary, trigger=trigger, tokens=tokens)
+    def compact(
+        self, summary: str, tail: Tail, *, trigger: str, tokens: int, after: int, seconds: float
+    ) -> None:
+        """Let a summary stand for everything before, but for the tail, which is said again.
+
+        `tokens` were taken before, about as many as `after` will be; it took so many seconds.
+        """
+        figures, recorder = self.figures, self.recorder
+        dropped = figures.dropped_tokens + max(tokens - after, 0)
+        metadata = {
+            "trigger": trigger,
+            "preTokens": tokens,
+            "durationMs": round(seconds * 1000),
+            "postTokens": after,
+            "cumulativeDroppedTokens": dropped,
+        }
+        recorder.name(session_slug(recorder.session_id))
+        recorder.write(
+            *recorder.compose.compaction(summary, metadata=metadata, position=figures.position())
         )
+        figures.dropped_tokens = dropped
         self._spoken = Spoken()
         self._open = {}
         self._say("user", blocks_in(summary))
@@ -240,6 +310,17 @@ class Conversation:
         )
         self._spoken.trim(frozenset(calls))
 
+    def time_turn(self, seconds: float, *, pending_agents: int) -> None:
+        """Take down how long a turn took, and how many sub-agents it left at work."""
+        recorder = self.recorder
+        recorder.write(
+            recorder.compose.turn_duration(
+                round(seconds * 1000),
+                messages=recorder.message_count,
+                pending_agents=pending_agents,
+            )
+        )
+
     def end_turn(self) -> None:
         """Say where the session stands."""
         self.recorder.end_turn(self.last_prompt)
@@ -263,7 +344,7 @@ class Conversation:
     def _again(self, role: str, blocks: list[Block], model: str) -> None:
         if role == "assistant":
             name, calls = (
-                f"msg_{self.recorder.leaf}",
+                repeated_id(self.recorder.leaf),
                 any(b.get("type") == "tool_use" for b in blocks),
             )
             reason = "tool_use" if calls else "end_turn"
@@ -277,7 +358,9 @@ class Conversation:
                 self.result(str(block.get("tool_use_id")), outcome)
         words = [block for block in blocks if block.get("type") != "tool_result"]
         if words:
+            said = self.last_prompt
             self.prompt(words, repeatsCompactSummary=True)
+            self.last_prompt = said
 
     def _say(self, role: str, blocks: list[Block], kind: Origin = "message") -> None:
         self.uncounted += tokens_of(blocks)

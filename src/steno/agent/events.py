@@ -16,6 +16,8 @@ __all__ = [
     "Event",
     "Failed",
     "Grew",
+    "HookEnded",
+    "HookStarted",
     "Interrupted",
     "KeptOut",
     "Landed",
@@ -136,6 +138,21 @@ class ToolEnded(msgspec.Struct, frozen=True):
     uuid: str
 
 
+class HookStarted(msgspec.Struct, frozen=True):
+    """A hook runs."""
+
+    name: str
+    """The event, with what it is about: `PreToolUse:Bash`."""
+    command: str
+
+
+class HookEnded(msgspec.Struct, frozen=True):
+    """A hook has ended, or was ended."""
+
+    name: str
+    command: str
+
+
 class Compacted(msgspec.Struct, frozen=True):
     """The conversation was replaced by a summary of it."""
 
@@ -234,6 +251,8 @@ Event: TypeAlias = (
     | ToolStarted
     | ToolGrew
     | ToolEnded
+    | HookStarted
+    | HookEnded
     | Compacted
     | Trimmed
     | Noticed

@@ -1,5 +1,6 @@
 """Listens to one response as it streams in, and knows at any moment what there is of it."""
 
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
@@ -8,6 +9,7 @@ import msgspec
 
 from steno.agent import events
 from steno.agent.events import Event
+from steno.format.compose import Timings
 from steno.model import events as streamed
 from steno.model.wire import ApiError, Block, Response
 
@@ -26,6 +28,8 @@ class Hearing:
         self._blocks: dict[int, Block] = {}
         self.bad_inputs: dict[str, str] = {}
         """Of calls whose input is no JSON object: their ids, and the text of the input."""
+        self.timings = Timings()
+        self._began: dict[int, float] = {}
 
     async def listen(self, stream: AsyncGenerator[streamed.Event, None]) -> Response:
         """Return the whole response; broken off, the stream is closed at once."""
@@ -56,8 +60,10 @@ class Hearing:
                 self._begun, self._blocks = Response(id=name, model=model), {}
             case streamed.BlockStarted(index, block):
                 self._blocks[index] = dict(block)
+                self._began[index] = time.monotonic()
             case streamed.BlockEnded(index, block, bad_input):
                 self._blocks[index] = block
+                self._time(index, block)
                 if bad_input is not None:
                     self.bad_inputs[str(block.get("id"))] = bad_input
             case streamed.Verbatim(told):
@@ -67,6 +73,18 @@ class Hearing:
                 self._emit(events.Retrying(attempt, of, delay, error))
             case _:
                 self._grow(event)
+
+    def _time(self, index: int, block: Block) -> None:
+        """Note how long a block took to come in, where records say it."""
+        now = time.monotonic()
+        took = round((now - self._began.get(index, now)) * 1000)
+        match block.get("type"):
+            case "tool_use":
+                self.timings.inputs[str(block.get("id"))] = took
+            case "thinking":
+                self.timings.thoughts.append(took)
+            case _:
+                pass
 
     def _grow(self, event: streamed.Event) -> None:
         match event:
@@ -90,6 +108,11 @@ def retry_fields(event: streamed.Retrying) -> dict[str, Any]:
             "message": str(error),
             "status": error.status,
             "requestId": error.request_id,
+            "formatted": f"{error.status} {error}" if error.status else str(error),
+            "connection": None,
+            "isNetworkDown": False,
+            "rateLimits": None,
+            "noResponse": None,
         },
         "retryInMs": round(event.delay * 1000),
         "retryAttempt": event.attempt,

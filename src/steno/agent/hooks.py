@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from steno.agent.events import Event, HookEnded, HookStarted
 from steno.agent.gates import Gate, Gates
 from steno.agent.hook_answers import Ran, Status, Verdict, verdict_of
 from steno.agent.hook_records import gate_of
@@ -110,6 +111,8 @@ class Hooks:
         self._hooks = tuple(hook for hook in hooks if trusted or hook.layer not in OF_PROJECT)
         self._fitting = fitting
         self._background: set[asyncio.Task[Ran]] = set()
+        self.emit: Callable[[Event], None] = lambda _event: None
+        """Hears when a hook begins and ends."""
 
     def of(self, event: str, facts: Mapping[str, Any]) -> tuple[Hook, ...]:
         """Return the hooks that an event concerns, each command once."""
@@ -144,13 +147,21 @@ class Hooks:
         waited: list[Hook] = []
         for hook in hooks:
             if hook.background:
-                task = asyncio.create_task(_run(hook, name, given, scene))
+                task = asyncio.create_task(self._run(hook, name, given, scene))
                 self._background.add(task)
                 task.add_done_callback(self._background.discard)
             else:
                 waited.append(hook)
-        ran = await _together([_run(hook, name, given, scene) for hook in waited])
+        ran = await _together([self._run(hook, name, given, scene) for hook in waited])
         return verdict_of(event, ran)
+
+    async def _run(self, hook: Hook, name: str, given: bytes, scene: Scene) -> Ran:
+        """Run one hook, and let those who watch know."""
+        self.emit(HookStarted(name, hook.command))
+        try:
+            return await _run(hook, name, given, scene)
+        finally:
+            self.emit(HookEnded(name, hook.command))
 
     def gates(
         self, scene: Callable[[], Scene], heard: Callable[[str, Verdict], None] | None = None

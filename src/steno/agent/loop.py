@@ -28,6 +28,7 @@ from steno.agent.said import Prompt, Said
 from steno.agent.sayable import sayable_response
 from steno.agent.sessions import reload
 from steno.agent.sizes import text_of
+from steno.agent.slugs import session_slug
 from steno.agent.thinking import may_think
 from steno.errors import Busy, StenoError
 from steno.model import events as streamed
@@ -82,6 +83,10 @@ class Agent:
         """Waits, so many seconds at most, until somebody in the background has something to say."""
         self.piped = ""
         """What stands behind the user's words in a prompt but is not theirs."""
+        self.interactive = False
+        """Whether somebody sits at a terminal; then the session records how long turns took."""
+        self.pending_agents: Callable[[], int] = lambda: 0
+        """Says how many sub-agents are at work in the background."""
         self.kinds: tuple[str, ...] = ()
         """The kinds of sub-agents that can be named."""
         self.inbox: list[tuple[str, bool]] = []
@@ -157,9 +162,10 @@ class Agent:
             return reason, ""
         except ApiError as error:
             text = f"API Error: {error}"
-            uuid = self.talk.failure(text, status=error.status)
+            kind = failure_name(error)
+            uuid = self.talk.failure(text, kind=kind, status=error.status, error_type=error.kind)
             self.emit(events.Failed(text, error, uuid))
-            facts = {"error": failure_name(error), "last_assistant_message": text}
+            facts = {"error": kind, "last_assistant_message": text}
             await self.caller.gates("StopFailure", facts)
             return "error", text
 
@@ -194,6 +200,7 @@ class Agent:
         recorder, problem = self.talk.recorder, ""
         if recorder.problem is None:
             try:
+                self._time_turn(reason)
                 self.talk.end_turn()
             except StenoError:
                 if recorder.problem is None:
@@ -211,6 +218,14 @@ class Agent:
         ended = self.account(reason, text, problem)
         self.emit(ended)
         return ended
+
+    def _time_turn(self, reason: Reason) -> None:
+        """Take down how long the turn took, where a terminal would.
+
+        The client does not after an interruption, nor for commands that ask the model nothing.
+        """
+        if self.interactive and self.meter.requests and reason != "interrupted":
+            self.talk.time_turn(self.meter.seconds, pending_agents=self.pending_agents())
 
     def account(self, reason: Reason, text: str, problem: str = "") -> events.Ended:
         """Return what a turn that ends now has come to."""
@@ -358,12 +373,13 @@ class Agent:
             response = msgspec.structs.replace(cut.partial, stop_reason=None)
             self._was_cut = True
         self._bad_inputs.update(self._hearing.bad_inputs)
+        timings = self._hearing.timings
         self._hearing, self._forced = None, ""
         response = sayable_response(response)
         if request.thinking is not None:
             self._thought.update(str(each["id"]) for each in _calls(response))
         self.meter.add(response.model, response.usage)
-        uuids = self.talk.response(response, **self._asked())
+        uuids = self.talk.response(response, timings, **self._asked())
         self.emit(events.Answered(response, uuids))
         return response
 
@@ -421,6 +437,9 @@ class Agent:
 
     def _take(self, call: Block, outcome: Outcome, gate: Gate, seconds: float) -> None:
         name = str(call["id"])
+        if self.caller.guard.mode == "plan" and not self.bounds.agent:
+            recorder = self.talk.recorder
+            recorder.name(session_slug(recorder.session_id))
         self.talk.keep(each for each in gate.kept if each.beside)
         uuid = self.talk.result(name, outcome, **self.caller.beside(name))
         self.talk.keep(each for each in gate.kept if not each.beside)
@@ -431,7 +450,7 @@ class Agent:
         """Leave the conversation so that it can go on: what was said stays, calls get a result."""
         hearing, self._hearing = self._hearing, None
         if hearing is not None:
-            self.talk.response(sayable_response(hearing.kept()), **self._asked())
+            self.talk.response(sayable_response(hearing.kept()), None, **self._asked())
         waiting = self.talk.open_calls
         words = _TOO_LATE if self._late else _NOT_DONE
         for call in waiting:

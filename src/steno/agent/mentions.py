@@ -40,6 +40,8 @@ _MOST_SIZE: Final = 256 << 10
 _MOST_NAMES: Final = 1_000
 _CALLED: Final = "Called the {} tool with the following input: {}"
 _RESULT: Final = "Result of calling the {} tool:\n{}"
+_FRAMING: Final = {"enveloped": False}
+"""How the client says that what the model read is not wrapped up once more."""
 _CUT: Final = (
     "Note: The file {} was too large and has been truncated to the first {} lines. No need to "
     "mention the truncation. Use Read to read more of the file if you need."
@@ -175,13 +177,17 @@ class _One:
             (block,) = blocks_in(outcome.content)
             if not self._agent.talk.has_room_for(block):
                 return self._unread(size, "there are many images already")
-            return Kept(body={**body, **self._shown}, parts=(called,), image=block)
+            return Kept(
+                body={**body, **self._shown, "savedCopyFraming": _FRAMING},
+                parts=(called,),
+                image=block,
+            )
         parts = [called, _RESULT.format("Read", _words(outcome))]
         file = outcome.detail["file"]
         if kind == "text" and not self._mention.first and file["numLines"] < file["totalLines"]:
             body["truncated"] = True
             parts.append(_CUT.format(spoken(self._path), file["numLines"]))
-        return Kept(body={**body, **self._shown}, parts=tuple(parts))
+        return Kept(body={**body, **self._shown, "savedCopyFraming": _FRAMING}, parts=tuple(parts))
 
     async def _read(self) -> Outcome:
         from steno.tools.read import Read

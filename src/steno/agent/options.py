@@ -48,6 +48,8 @@ class Options(msgspec.Struct, kw_only=True):
     thinking: str = ""
     """How the model thinks (`enabled`, `adaptive`, `disabled`); empty for what is set."""
     effort: str = ""
+    entrypoint: str = "cli"
+    """The way in, as records say it: `cli` for a terminal, `sdk-cli` for `-p`, `acp` for editors."""
 
 
 class People(msgspec.Struct, kw_only=True):

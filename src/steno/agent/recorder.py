@@ -79,13 +79,19 @@ class Recorder:
         now: Callable[[], str] | None = None,
         lock: SessionLock | None = None,
         expected: FileState | None = None,
+        message_count: int = 0,
     ) -> None:
         """Take where to write; `expected` is what the file was when it was read.
 
-        Without a lock one is taken with the first record; a sub-agent's file is under its session's.
+        `message_count` is the number of records of the conversation there are already. Without a
+        lock one is taken with the first record; a sub-agent's file is under its session's.
         """
         self.path = path
         self.compose = Composer(place, new_uuid=new_id, now=now or rising(), leaf=leaf)
+        self.message_count = message_count
+        """How many records of the conversation were read and written, as `turn_duration` says."""
+        self.on_name: Callable[[str], None] = lambda _slug: None
+        """Hears the session's name in words when it gets one."""
         self.problem: StenoError | None = None
         """Why the last record was not saved; nothing more is written before `reset`."""
         self._file: Appender | None = None
@@ -115,6 +121,23 @@ class Recorder:
         if (cwd, branch) != (place.cwd, place.git_branch):
             self.compose.place = msgspec.structs.replace(place, cwd=cwd, git_branch=branch)
 
+    def enter_by(self, entrypoint: str) -> None:
+        """Note by which way in the session is worked on, also for records not yet written."""
+        self.compose.place = msgspec.structs.replace(self.compose.place, entrypoint=entrypoint)
+        for record in self._ahead:
+            record["entrypoint"] = entrypoint
+
+    @property
+    def slug(self) -> str:
+        """The session's name in words; empty as long as it has none."""
+        return self.compose.place.slug
+
+    def name(self, slug: str) -> None:
+        """Give the session a name in words, unless it has one."""
+        if not self.slug:
+            self.compose.place = msgspec.structs.replace(self.compose.place, slug=slug)
+            self.on_name(slug)
+
     def write(self, *records: dict[str, Any]) -> tuple[str, ...]:
         """Append records, one write each; return the ids of those that have one.
 
@@ -129,6 +152,7 @@ class Recorder:
         except StenoError as error:
             self.problem = error
             raise
+        self.message_count += sum("uuid" in record for record in (*self._ahead, *records))
         self._ahead.clear()
         return tuple(str(record["uuid"]) for record in records if "uuid" in record)
 
@@ -140,9 +164,14 @@ class Recorder:
         return self._file
 
     def reset(
-        self, leaf: str | None, now: Callable[[], str], expected: FileState | None = None
+        self,
+        leaf: str | None,
+        now: Callable[[], str],
+        expected: FileState | None = None,
+        message_count: int = 0,
     ) -> None:
         """Begin again behind a record, after the conversation was loaded from the file."""
+        self.message_count = message_count
         place = self.compose.place
         self.compose = Composer(place, new_uuid=new_id, now=now, leaf=leaf)
         self.problem = None

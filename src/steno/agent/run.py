@@ -27,6 +27,8 @@ __all__ = ["Shape", "lines_of_prompts", "run"]
 
 _NAME: Final = "StructuredOutput"
 _CALL_IT: Final = f"Give your answer by calling {_NAME}; nothing else counts."
+_ENTRYPOINT: Final = "sdk-cli"
+"""How records name the way in where nobody sits at a terminal."""
 _NOTHING_DONE: Final = 1
 _PATIENCE: Final = 5.0
 """How many seconds are waited for servers that were asked for by name."""
@@ -113,6 +115,7 @@ class _Run:
         price: Price,
         shape: Shape | None,
     ) -> None:
+        options = msgspec.structs.replace(options, entrypoint=_ENTRYPOINT)
         self._options = options
         if shape is not None:
             more = (*options.extra_tools, shape)

@@ -9,16 +9,17 @@ from typing import Any, Final
 import msgspec
 
 from steno.agent.branch import git_branch
-from steno.agent.conversation import BROKEN_OFF, Conversation
+from steno.agent.conversation import BROKEN_OFF, Conversation, Figures
 from steno.agent.meter import tokens_of
 from steno.agent.recorder import VERSION, Recorder, new_id, rising
-from steno.errors import BadRequest, NotFound
+from steno.errors import BadRequest, InDialect, NotFound
 from steno.format.compose import Place
-from steno.format.dialects.converted import ConvertedSource
+from steno.format.dialects.detection import is_converted
 from steno.format.encode import encode_line
 from steno.format.paths import is_uuid, session_path
 from steno.format.records import Record
 from steno.format.slugs import slug
+from steno.format.values import as_object
 from steno.session.nodes import Node
 from steno.session.resume.clients import STENO
 from steno.session.resume.mend import INTERRUPTED
@@ -73,6 +74,7 @@ def go_on(path: str, cwd: str) -> Work:
 
     Raises:
         Busy: another process works on the session.
+        InDialect: the file has records in a published dialect.
         NotFound: there is no conversation in it.
     """
     return _locked(path, lambda lock: _resumed(path, cwd, lock))
@@ -86,15 +88,15 @@ def _resumed(path: str, cwd: str, lock: SessionLock) -> Work:
 
 
 def _refuse_dialect(transcript: Transcript, path: str) -> None:
-    """Refuse to append to a file that no client reads.
+    """Refuse to append to a file with records that no client reads.
 
     Raises:
-        BadRequest: the file is written in a published dialect.
+        InDialect: the file has records in a published dialect.
     """
-    if transcript.dialect != "claude":
-        raise BadRequest(
-            f"{os.path.basename(path)} is written in the dialect {transcript.dialect}, "
-            "which no client goes on with",
+    source = transcript.source
+    if is_converted(source):
+        raise InDialect(
+            f"{os.path.basename(path)} {source.description}, which no client reads",
             hint="--fork-session goes on in a converted copy",
         )
 
@@ -143,7 +145,7 @@ def reload(talk: Conversation) -> int:
     chain: list[Node] = []
     messages: list[dict[str, Any]] = []
     now = rising()
-    said, context = "", 0
+    said, context, count, figures = "", 0, 0, Figures()
     if state.size:
         transcript = load(FileSource(recorder.path))
         chain = resumed_chain(transcript, STENO) or []
@@ -152,8 +154,9 @@ def reload(talk: Conversation) -> int:
         prompted = _prompted(transcript, chain)
         said = transcript.record(prompted[-1]).text if prompted else ""
         context = _context(transcript, chain)
-    recorder.reset(chain[-1].uuid if chain else None, now, state)
-    talk.reset(messages, said)
+        count, figures = _message_count(transcript, chain), _figures(transcript, chain)
+    recorder.reset(chain[-1].uuid if chain else None, now, state, count)
+    talk.reset(messages, said, figures)
     _answer_open_calls(talk, chain)
     if context:
         talk.count_from_last_answer()
@@ -264,10 +267,12 @@ def _at(
         now=_later_than(transcript),
         lock=lock,
         expected=state,
+        message_count=_message_count(transcript, chain),
     )
+    recorder.name(_slug(transcript))
     messages = valid_messages(transcript, leaf) if leaf is not None else []
     asked = [node.model for node in chain if node.type == "assistant" and node.model]
-    talk = Conversation(recorder, messages)
+    talk = Conversation(recorder, messages, _figures(transcript, chain))
     said = _prompted(transcript, chain)
     talk.last_prompt = transcript.record(said[-1]).text if said else ""
     _answer_open_calls(talk, chain)
@@ -276,6 +281,51 @@ def _at(
     if context:
         talk.count_from_last_answer()
     return Work(talk, models[-1] if models else "", context)
+
+
+def _slug(transcript: Transcript) -> str:
+    """Return a session's name in words: once it has one, every record carries it."""
+    for node in reversed(transcript.nodes):
+        if node.converses and node.uuid is not None:
+            return transcript.record(node).envelope.slug or ""
+    return ""
+
+
+def _figures(transcript: Transcript, chain: list[Node]) -> Figures:
+    """Return the figures that the records of a conversation carry on.
+
+    Older clients and other programs say no position: then prompts are counted.
+    """
+    boundary = _boundary(transcript, chain)
+    fields = transcript.record(boundary).fields if boundary is not None else {}
+    metadata = as_object(fields.get("compactMetadata")) or {}
+    dropped = _count(metadata.get("cumulativeDroppedTokens"))
+    prompts = 0
+    for node in reversed(chain):
+        if node.type != "user" or node.results or node.meta or node.repeats:
+            continue
+        record = transcript.record(node)
+        position = as_object(record.fields.get("turnPosition"))
+        if position is not None:
+            turn = _count(position.get("turnIndex")) + prompts
+            return Figures(turn, _count(position.get("promptIndex")), dropped)
+        prompts += origin_of(record) == "human"
+    return Figures(prompts, prompts, dropped)
+
+
+def _boundary(transcript: Transcript, chain: list[Node]) -> Node | None:
+    """Return the compaction that a conversation begins with, if it does."""
+    before = transcript.by_uuid.get(chain[0].parent or "") if chain else None
+    return before if before is not None and before.is_boundary else None
+
+
+def _message_count(transcript: Transcript, chain: list[Node]) -> int:
+    """Return how many records a conversation has, as the client counts them."""
+    return len(chain) + (_boundary(transcript, chain) is not None)
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def _context(transcript: Transcript, chain: list[Node]) -> int:
@@ -332,9 +382,11 @@ def _copy_agents(source: str, target: str, session_id: str) -> None:
 def _renamed(transcript: Transcript, session_id: str) -> Iterator[bytes]:
     """Yield the records of a session under another name; one in a dialect is converted."""
     source = transcript.source
-    if isinstance(source, ConvertedSource):
+    if is_converted(source):
         records = source.records_to_resume()
     else:
         records = (piece.fields for piece in transcript.pieces() if isinstance(piece, Record))
     for fields in records:
-        yield encode_line({**fields, "sessionId": session_id} if "sessionId" in fields else fields)
+        # Like the client, which gives a fork a name of its own when it needs one.
+        named = {name: value for name, value in fields.items() if name != "slug"}
+        yield encode_line({**named, "sessionId": session_id} if "sessionId" in named else named)

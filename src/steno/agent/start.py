@@ -39,6 +39,7 @@ from steno.agent.searching import Searching
 from steno.agent.sessions import Work
 from steno.agent.skills import Skill, SkillTool, discover_skills, listing, skill_text
 from steno.agent.slash import Slash, shell_of
+from steno.agent.slugs import session_slug
 from steno.agent.started import Started
 from steno.agent.styles import discover_styles, pick_style
 from steno.agent.subagents import AgentTool, Kind
@@ -90,6 +91,7 @@ class _Making:
         self.model = model
         self.people = people
         self.price = price
+        work.talk.recorder.enter_by(options.entrypoint)
         self.source = "resume" if os.path.exists(work.talk.recorder.path) else "startup"
         self.notes: list[str] = []
         # Made with the tools and the system prompt, which tell of them.
@@ -112,6 +114,7 @@ class _Making:
             self.settings.hooks, trusted=options.trusted, fitting=self.guard.is_named_by
         )
         found = gathering.servers(options, self.settings, self.notes)
+        self.hooks.emit = self.people.emit
         self.servers = Connections(found, cwd=options.cwd, env=self._environment())
         self.definitions = gathering.definitions(options, self.notes)
         self.main = self._around()
@@ -131,6 +134,11 @@ class _Making:
         agent.caller.keeping = self.points
         agent.meter.context = work.context
         agent.piped = self.options.piped
+        work.talk.recorder.on_name = lambda slug: around.kept.update(
+            plan_file=self._plan_file(slug)
+        )
+        agent.interactive = self.options.entrypoint == "cli"
+        agent.pending_agents = lambda: agents.pending
         agent.kinds = tuple(agents.kinds)
         around.notify = lambda words: agent.inbox.append((words, True))
         agent.fit = compactor = self._compactor()
@@ -347,11 +355,15 @@ class _Making:
             shown_in=self.guard.shown_in,
         )
         around.kept["tasks_folder"] = os.path.join(self.options.config, "tasks", session)
-        around.kept["plan_file"] = os.path.join(self.options.config, plan_path(session))
+        slug = self.work.talk.recorder.slug or session_slug(session)
+        around.kept["plan_file"] = self._plan_file(slug)
         if self.confined is not None:
             around.kept["wrap"] = self.confined
             around.env["TMPDIR"] = self.confined.policy.tmp
         return around
+
+    def _plan_file(self, slug: str) -> str:
+        return os.path.join(self.options.config, plan_path(slug))
 
     def _environment(self) -> dict[str, str]:
         """Return what programs see: without the key, which is nobody's business."""

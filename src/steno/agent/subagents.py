@@ -15,6 +15,7 @@ import msgspec
 
 from steno.agent import events
 from steno.agent.loop import Agent
+from steno.format.compose import full_usage
 from steno.format.encode import encode
 from steno.tools import shells
 from steno.tools.base import Around, Outcome, Spec, ToolFailure
@@ -88,6 +89,11 @@ class AgentTool:
     def known(self) -> tuple[Kind, ...]:
         """The kinds that there are."""
         return tuple(self._kinds.values())
+
+    @property
+    def pending(self) -> int:
+        """How many work in the background."""
+        return len(self._running)
 
     @property
     def spec(self) -> Spec:
@@ -203,7 +209,7 @@ class _Task:
             "totalDurationMs": round((time.monotonic() - began) * 1000),
             "totalTokens": sum(ended.usage.values()),
             "totalToolUseCount": self.tool_uses,
-            "usage": ended.usage,
+            "usage": full_usage(ended.usage),
         }
         return Outcome(content, detail, is_error=ended.reason in ("error", "not_saved"))
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, Final
 
-from steno.check.evidence import AgentNote, Evidence, Watchers, gather_evidence
-from steno.check.findings import Rule
+from steno.check.evidence import AgentNote, Evidence, OnRecord, Watchers, gather_evidence
+from steno.check.findings import Findings, Place, Rule
 from steno.check.rules import (
     chain,
     compaction,
@@ -19,9 +19,9 @@ from steno.check.rules import (
     tools,
     usage,
 )
+from steno.check.seen import Seen
 from steno.format.dialects.converted import ConvertedSource
-from steno.format.dialects.detection import dialect_of_file
-from steno.format.dialects.names import Dialect
+from steno.format.dialects.detection import begins_in_dialect, convert_source
 from steno.format.lines import LINE_CAP
 from steno.format.source import Source
 
@@ -75,45 +75,78 @@ def check(
     cap: int = LINE_CAP,
 ) -> Evidence:
     """Look at one file with every rule; the result's `findings` say what is wrong."""
-    dialect = dialect_of_file(source, cap=cap)
-    if dialect != "claude":
-        return _check_dialect(source, dialect, name, cap)
-    watching = [each() if isinstance(each, type) else each for each in _WATCHES]
+    if begins_in_dialect(source, cap=cap):
+        return _check_converted(source, name, agents, cap)
+    watching = _watches()
     watchers = Watchers(
         tuple((watching[at].on_record, wants) for at, wants in _ON_RECORD),
         tuple(watching[at].on_odd for at in _ON_ODD),
         tuple(watching[at].on_gap for at in _ON_GAP),
     )
     evidence = gather_evidence(source, name=name, agents=agents, watchers=watchers, cap=cap)
+    if evidence.transcript.has_dialect:
+        return _check_converted(source, name, agents, cap)
     for at in _LOOKING:
         watching[at].look(evidence)
     evidence.settle()
     return evidence
 
 
-def _check_dialect(source: Source, dialect: Dialect, name: str, cap: int) -> Evidence:
-    """Look at a file that no client wrote, by the rules of lines and of its own description.
+def _watches() -> list[Any]:
+    return [each() if isinstance(each, type) else each for each in _WATCHES]
 
-    The result has the converted file as its transcript, and places in the file as it is.
+
+def _check_converted(
+    source: Source, name: str, agents: Sequence[AgentNote] | None, cap: int
+) -> Evidence:
+    """Look at a file with records that no client wrote.
+
+    Lines are judged as they are, records in a dialect by the rules of its description. In a file of
+    the real client all else is judged by the client's rules, on the converted file. The result has
+    the converted file as its transcript, and places in the file as it is.
     """
     watch = line.Watch()
     watchers = Watchers((), (watch.on_odd,), (watch.on_gap,))
     original = gather_evidence(source, name=name, watchers=watchers, cap=cap)
     watch.look(original)
-    if original.transcript.nodes:
-        place = original.place(original.transcript.nodes[0])
-        said = f"{fields.DIALECT.title}: {dialect}"
-        original.findings.add(fields.DIALECT, place, said, mild=True)
-    made = ConvertedSource(source, dialect, cap=cap)
+    made = convert_source(source, cap=cap)
     dialects.check_dialect(made, original.findings, cap=cap)
-    evidence = gather_evidence(made, name=name, cap=cap)
-    evidence.findings = original.findings
-    evidence.as_written = original
+    watching = _watches()
+    own = made.dialect == "claude"
+    rules = (
+        tuple((_of_client(made, watching[at].on_record), wants) for at, wants in _ON_RECORD)
+        if own
+        else ()
+    )
+    evidence = gather_evidence(made, name=name, agents=agents, watchers=Watchers(rules), cap=cap)
     numbers = {
         node.offset: number
         for node, number in zip(original.transcript.nodes, original.lines, strict=True)
     }
     for node in evidence.transcript.nodes:
-        place = made.original_span(node.offset).offset
-        evidence.lines[node.index] = numbers.get(place, 0)
+        at = made.original_span(node.offset).offset
+        evidence.lines[node.index] = numbers.get(at, 0)
+    if own:
+        for at in _LOOKING:
+            if not isinstance(watching[at], line.Watch):
+                watching[at].look(evidence)
+        evidence.settle()
+
+    def place_of(place: Place) -> Place:
+        span = made.original_span(place.span.offset)
+        return Place(numbers.get(span.offset, place.line), span, place.uuid)
+
+    original.findings.take_over(evidence.findings, place_of)
+    evidence.findings = original.findings
+    evidence.as_written = original
     return evidence
+
+
+def _of_client(made: ConvertedSource, look: OnRecord) -> OnRecord:
+    """Return what looks at records of the real client only."""
+
+    def on_record(seen: Seen, findings: Findings) -> None:
+        if made.is_client(seen.node.offset):
+            look(seen, findings)
+
+    return on_record

@@ -17,15 +17,16 @@ from typing import Any, Final, cast
 import msgspec
 
 from steno.check.observed import Code, Drift, Key, Tally, report
+from steno.check.published import FORMS
 from steno.check.shapes import Place, Shape, Shapes, Slot
 from steno.format.catalogue import Catalogue, JsonType, ToolEntry, json_type, version_key
-from steno.format.dialects.names import Dialect
+from steno.format.dialects.names import OPERATIONS, Dialect
 from steno.format.loose import REFUSED, loose
 from steno.format.records import Record
 from steno.format.values import as_list, as_object
 from steno.safe.redact import is_plain_value, masked, plain_name, shape_of
 
-__all__ = ["MOST", "Observer"]
+__all__ = ["FREE", "MOST", "Observer"]
 
 MOST: Final = 4096
 _MOST_NAMES: Final = 64
@@ -36,7 +37,8 @@ _MOST_HELD: Final = 64
 _MOST_HELD_BYTES: Final = 1 << 20
 _MOST_SAMPLE: Final = 120
 _MCP: Final = "mcp__"
-_FREE: Final = "*"
+FREE: Final = "*"
+"""Stands for names that are not of the format: keys that are anybody's words."""
 _UNNAMED: Final = "untyped"
 _UNKNOWN: Final = "unknown"
 _NAMED: Final = frozenset(("UNKNOWN_TYPE", "NEW_BLOCK"))
@@ -139,7 +141,12 @@ class Observer:
             # No published dialect has a folder: this is the client's own record, changed.
             dialect = "claude"
         shape = self.shapes.kind(name, dialect)
-        if shape is not None:
+        operation = self._fields.get("message") if name == "compact_system" else None
+        if isinstance(operation, str) and operation not in OPERATIONS:
+            self._unknown(f"{name}/{operation}", dialect)
+        elif shape is not None:
+            if name == "compact_system" and operation is None:
+                self._note("MISSING_FIELD", (name, "message"), (*shape.place, "message"), None)
             self._object(shape, self._fields)
         else:
             self._unknown(name, dialect)
@@ -147,6 +154,9 @@ class Observer:
     def _unknown(self, name: str, dialect: Dialect) -> None:
         if name == _UNNAMED:
             self._note("MISSING_FIELD", (_UNNAMED, "type"), ("envelope", "type"), None)
+            return
+        if dialect == "claude" and name in FORMS:
+            self._note("PUBLISHED_FORM", (name, ""), ("records", name), name)
             return
         shown = "/".join(plain_name(part) for part in name.split("/", 1))
         base = () if dialect == "claude" else ("dialects", dialect)
@@ -189,6 +199,9 @@ class Observer:
             for item in value.values():
                 if isinstance(item, dict):
                     self._object(slot.values, cast("dict[str, Any]", item))
+                else:
+                    key = (slot.owner, f"{slot.path}.{FREE}")
+                    self._note("TYPE_MISMATCH", key, slot.place, item, known=("obj",))
 
     def _list(self, slot: Slot, value: list[Any]) -> None:
         if slot.elements and not slot.elements.issuperset(map(type, value)):
@@ -288,7 +301,7 @@ class Observer:
         name = plain_name(slot.name)
         met = self._names.setdefault(f"{shape.owner} {shape.path}", set())
         if name not in met and (len(met) >= _MOST_NAMES or len(self._names) > MOST):
-            name = _FREE
+            name = FREE
         met.add(name)
         path = f"{shape.path}.{name}" if shape.path else name
         self._note("NEW_FIELD", (slot.owner, path), (*shape.place, name), value)
@@ -348,6 +361,8 @@ class Observer:
     def _sample(self, code: Code, value: Any) -> str:
         if code == "MISSING_FIELD":
             return ""
+        if code == "PUBLISHED_FORM":
+            return FORMS[str(value)]
         if self._known_names is None:
             self._known_names = frozenset(_names_of(self.facts))
         names = self._known_names

@@ -11,7 +11,7 @@ from steno.check.findings import Findings, Place, Rule
 from steno.check.graph import Graph
 from steno.check.plain import Batch, Shape, decode_any, read_plain, shape_of
 from steno.check.seen import Seen
-from steno.format.dialects.detection import dialect_of_source
+from steno.format.dialects.detection import dialect_of_source, is_converted
 from steno.format.dialects.names import Dialect
 from steno.format.lines import LINE_CAP, read_line
 from steno.format.records import Gap, Piece
@@ -59,8 +59,13 @@ class Evidence:
 
     @property
     def dialect(self) -> Dialect:
-        """Which family of writers the file belongs to."""
+        """What most messages of the file are written in."""
         return dialect_of_source(self.transcript.source)
+
+    @property
+    def is_converted(self) -> bool:
+        """Whether the file has records in a dialect, and the transcript is its converted form."""
+        return is_converted(self.transcript.source)
 
     def place(self, node: Node) -> Place:
         """Return where a node's record lies."""

@@ -58,6 +58,8 @@ class FileReport(msgspec.Struct, frozen=True):
     """How many stretches of it are no record."""
     dialect: Dialect = "claude"
     """The published dialect that it is written in, if it is not what the real client writes."""
+    is_converted: bool = False
+    """Whether it has records in a dialect, so that it is read in another form than it has."""
 
     @property
     def path(self) -> str:
@@ -225,6 +227,7 @@ def _report(
         agents=agents,
         gaps=len(gaps),
         dialect=evidence.dialect,
+        is_converted=evidence.is_converted,
     )
 
 

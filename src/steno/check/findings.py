@@ -1,7 +1,7 @@
 """What a check says: rules with stable names, and the findings they make."""
 
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -28,6 +28,8 @@ class Rule(msgspec.Struct, frozen=True):
     """What it means and what to do, in one sentence."""
     why: str = ""
     """More about it, for the reference."""
+    docs: str = ""
+    """The page of the documentation that explains it, where one does."""
 
     @property
     def family(self) -> str:
@@ -87,6 +89,15 @@ class Findings:
         for rule, place, message, node in self._deferred:
             self.add(rule, place, message, mild=node not in sent)
         self._deferred.clear()
+
+    def take_over(self, others: "Findings", place_of: Callable[[Place], Place]) -> None:
+        """Add the findings of the same file in another form, each at its place in this one."""
+        for found in others:
+            key = found.id, found.severity
+            if self.counts[key] < self._kept:
+                place = place_of(found.place)
+                self._found.append(msgspec.structs.replace(found, place=place))
+        self.counts.update(others.counts)
 
     def __iter__(self) -> Iterator[Finding]:
         """Yield the kept findings by where they lie."""

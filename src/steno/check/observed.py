@@ -4,6 +4,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from steno.check.published import PAGE
 from steno.check.shapes import Place
 from steno.check.sketch import Sketch
 from steno.format.catalogue import JsonType, version_key
@@ -12,6 +13,7 @@ __all__ = ["CODES", "Code", "Drift", "Key", "Tally", "report"]
 
 Code: TypeAlias = Literal[
     "UNKNOWN_TYPE",
+    "PUBLISHED_FORM",
     "NEW_FIELD",
     "TYPE_MISMATCH",
     "MISSING_FIELD",
@@ -21,6 +23,7 @@ Code: TypeAlias = Literal[
 ]
 CODES: Final[tuple[Code, ...]] = (
     "UNKNOWN_TYPE",
+    "PUBLISHED_FORM",
     "NEW_BLOCK",
     "NEW_TOOL",
     "NEW_FIELD",
@@ -68,6 +71,8 @@ class Drift(msgspec.Struct, frozen=True):
     types: tuple[str, ...]
     known: tuple[str, ...]
     sample: str
+    docs: str | None = None
+    """The page of the documentation that explains it, where one does."""
 
 
 def report(tallies: dict[Key, Tally]) -> list[Drift]:
@@ -87,6 +92,7 @@ def _drift(key: Key, tally: Tally) -> Drift:
         types=tuple(tally.sketch.entry()["types"]) if code != "MISSING_FIELD" else (),
         known=tally.known,
         sample=tally.sample,
+        docs=PAGE if code == "PUBLISHED_FORM" else None,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, TypeAlias, get_args
 
 import msgspec
 
-from steno.format.dialects.single import adapted_role
+from steno.format.dialects.names import OWN_TYPES, SYSTEM_SUBTYPES
 from steno.format.envelope import Envelope
 from steno.format.lines import LINE_CAP, Stretch, read_line, read_stretches
 from steno.format.loose import REFUSED
@@ -131,8 +131,11 @@ class Shape:
     def _is_usual(self) -> bool:
         """Whether a message is an object, and any other record of no dialect."""
         if self.kind in ROLES:
-            return self.has("message", dict)
-        return not adapted_role(Envelope(type=self.kind, subtype=self.subtype))
+            in_millis = self.has("timestamp", int) or self.has("timestamp", float)
+            return self.has("message", dict) and not in_millis
+        if self.kind == "system":
+            return self.subtype not in SYSTEM_SUBTYPES or "message" not in self.names
+        return self.kind not in OWN_TYPES
 
     def has(self, name: str, kind: type) -> bool:
         """Whether there is a field of that name and type."""

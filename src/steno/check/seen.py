@@ -6,12 +6,11 @@ import msgspec
 
 from steno.check.findings import Place
 from steno.check.plain import Shape
-from steno.format.dialects.names import Dialect
 from steno.format.envelope import decode_envelope
 from steno.format.lines import Stretch
 from steno.format.records import Record
 from steno.format.spans import Span
-from steno.session.nodes import ROLES, Node
+from steno.session.nodes import Node
 
 __all__ = ["Seen"]
 
@@ -50,16 +49,6 @@ class Seen(msgspec.Struct, eq=False, gc=False):
     def place(self) -> Place:
         """Where the record lies."""
         return Place(self.line, Span(self.node.offset, self.node.length), self.node.uuid or "")
-
-    @property
-    def dialect(self) -> Dialect:
-        """Which family of writers it belongs to; a message with a role is the API's own."""
-        node = self.node
-        if self.message is not None and "role" in self.message and node.type in ROLES:
-            return "claude"
-        if self._is_plain and "message" not in self.fields and node.type != "compact_system":
-            return "claude"
-        return self.record.dialect
 
     @property
     def kind(self) -> str:

@@ -9,7 +9,7 @@ from steno.check.evidence import Evidence
 from steno.check.pairs import Pairs, pair_up
 from steno.check.readings import GENERATIONS, NEWEST
 from steno.check.rules.ids import is_agent_file, misnamed
-from steno.format.dialects.converted import ConvertedSource
+from steno.format.dialects.detection import is_converted
 from steno.session.nodes import Node
 from steno.session.resume.clients import Client
 from steno.session.resume.replay import as_resumed
@@ -95,26 +95,33 @@ def verdicts(evidence: Evidence, *, replayed: int = _LARGE) -> tuple[Verdict, ..
     """
     if is_agent_file(evidence):
         return ()
-    if evidence.dialect != "claude":
+    if evidence.is_converted:
         return _converted(evidence, replayed)
     case = _Case(evidence, replayed)
     found = [case.judge(versions) for versions in GENERATIONS]
-    reasons = {verdict.refused for verdict in found}
-    if len(reasons) == 1 and (reason := reasons.pop()):
-        reason = _for_all(evidence, reason)
+    reason = found[0].refused
+    return _agreeing(found, _for_all(evidence, reason) if reason else "")
+
+
+def _agreeing(found: list[Verdict], reason: str = "") -> tuple[Verdict, ...]:
+    """Return verdicts in the same words where no generation resumes the file."""
+    refused = {verdict.refused for verdict in found}
+    if len(refused) == 1 and (same := refused.pop()):
+        reason = reason or same
         words = f"no client resumes it: {reason}"
         found = [msgspec.structs.replace(each, refused=reason, words=words) for each in found]
     return tuple(found)
 
 
 def _converted(evidence: Evidence, replayed: int) -> tuple[Verdict, ...]:
-    """Return the verdicts on a file in a dialect: what clients send of it before it is converted."""
+    """Return the verdicts on a file with records in a dialect: what clients send of it as it is."""
     case = _Case(evidence.as_written, replayed)
     source = evidence.transcript.source
-    there = evidence.graph.messages
-    if isinstance(source, ConvertedSource):
+    nodes = {node.index: node for node in (*evidence.graph.messages, *evidence.graph.unreachable)}
+    there = [nodes[index] for index in sorted(nodes)]
+    if is_converted(source):
         there = [node for node in there if not source.inserted(node.offset)]
-    return tuple(_unconverted(evidence, case, versions, there) for versions in GENERATIONS)
+    return _agreeing([_unconverted(evidence, case, versions, there) for versions in GENERATIONS])
 
 
 def _unconverted(
@@ -125,12 +132,21 @@ def _unconverted(
         return msgspec.structs.replace(found, there=len(there))
     chain = evidence.as_written.graph.readings.of(NEWEST[versions]).chain or []
     names = {node.uuid for node in chain if node.is_message}
-    sent = [node for node in there if node.uuid in names]
-    words = (
-        f"{versions[-1]} reads {len(sent):,} of {len(there):,} messages of the dialect "
-        f"{evidence.dialect}; `steno repair` converts it"
+    names -= case.dropped_names(NEWEST[versions], chain)
+    lost = {node.index for node in there if node.uuid not in names}
+    sent = len(there) - len(lost)
+    stretches = case.stretches(there, lost, evidence.lines)
+    if evidence.dialect == "claude":
+        words = _words(versions[-1], sent, len(there), stretches, found.rejected)
+    else:
+        words = (
+            f"{versions[-1]} reads {sent:,} of {len(there):,} messages of the dialect "
+            f"{evidence.dialect}; `steno repair` converts it"
+        )
+    outcome = "partly" if lost or evidence.dialect != "claude" else "fully"
+    return Verdict(
+        versions, outcome, sent, len(there), stretches, rejected=found.rejected, words=words
     )
-    return Verdict(versions, "partly", len(sent), len(there), words=words)
 
 
 def _for_all(evidence: Evidence, reason: str) -> str:
@@ -210,13 +226,25 @@ class _Case:
             return lost
         return lost | (_dropped(client, pairs) & {node.index for node in self.there})
 
+    def dropped_names(self, client: Client, chain: list[Node]) -> set[str | None]:
+        """Return the ids of messages on a chain that the client does not send."""
+        lost = self._lost(client, chain)
+        return {node.uuid for node in self.there if node.index in lost}
+
     def _stretches(self, lost: set[int]) -> tuple[Stretch, ...]:
+        return self.stretches(self.there, lost, self.evidence.lines)
+
+    @staticmethod
+    def stretches(
+        there: Sequence[Node], lost: set[int], lines: Sequence[int]
+    ) -> tuple[Stretch, ...]:
+        """Return where the messages lie that are lost, of those that there are."""
         found: list[Stretch] = []
         if not lost:
             return ()
         before = False
-        for node in self.there:
-            line = self.evidence.lines[node.index]
+        for node in there:
+            line = lines[node.index]
             gone = node.index in lost
             if gone and before:
                 found[-1] = Stretch(found[-1].first, line)

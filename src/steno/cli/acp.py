@@ -103,7 +103,7 @@ def _setting(asked: "Asked") -> "Setting":
         # It is told when a session is asked for, where an editor can show it.
         endpoint = error
     forget(holding_keys(os.environ))
-    common = options_of(asked)
+    common = msgspec.structs.replace(options_of(asked), entrypoint="acp")
     refuse_unreadable(common)
 
     def in_folder(cwd: str) -> Options:

@@ -37,6 +37,11 @@ the records. With --since or --until only the turns of that time are told.
   steno brief --project . --budget 2000         for a new conversation, at most 2,000 tokens
   steno brief --since yesterday                 what was done since then
   steno brief --last 3 --json                   for programs
+  steno brief 7c1f --full                       every text, call and sub-agent
+
+Every turn has all texts of the model, every call with its parameters and outcome, sub-agents,
+files that the client backed up, compactions and the queue: in Markdown and JSON always, on the
+terminal with --full. --full also leaves long parameters whole. A budget keeps what is worth most.
 
 In Markdown and JSON, what looks like a secret is masked, and whatever sessions say is marked as
 quoted material, in fences that it cannot close.
@@ -52,6 +57,7 @@ class _Asked(msgspec.Struct):
     until: str | None = None
     form: str | None = None
     budget: int | None = None
+    full: bool = False
     no_redact: bool = False
     no_sync: bool = False
     as_json: bool = False
@@ -81,6 +87,7 @@ class _Asked(msgspec.Struct):
     type=click.IntRange(1),
     help="At most so many tokens: what is worth most, and what is left out.",
 )
+@click.option("--full", is_flag=True, help="All texts and calls, with whole parameters.")
 @click.option("--no-redact", is_flag=True, help="Do not mask what looks like a secret.")
 @NO_SYNC
 @options(WHERE, JSON)
@@ -99,6 +106,8 @@ def command(
     """Choose the sessions, and tell them."""
     given = _Asked(**asked)
     form = _form(given)
+    if given.full and given.budget is not None:
+        raise click.UsageError("--full and --budget exclude each other")
     if names and (given.by_index or given.last is not None):
         raise click.UsageError("SESSION goes with none of --last, --project, --since, --until")
     from steno.report.brief.choose import briefs_of
@@ -109,7 +118,9 @@ def command(
     from steno.cli.progress import Progress
 
     with Progress(sum(place.size for place in places), "Reading sessions") as bar:
-        briefs = briefs_of(places, wanted, step=bar.add, unread=None if names else unread)
+        briefs = briefs_of(
+            places, wanted, step=bar.add, unread=None if names else unread, full=given.full
+        )
     if unread:
         complain(f"{len(unread):,} sessions could not be read, such as {unread[0]}")
     if not briefs and form != "json":
@@ -186,16 +197,16 @@ def _write(briefs: "list[Brief]", further: int, form: str, given: _Asked, screen
     if form == "json":
         from steno.report.brief.plain import as_json, encoded
 
-        value = as_json(briefs, given.budget, redact=redact, further=further)
+        value = as_json(briefs, given.budget, redact=redact, further=further, full=given.full)
         write_bytes(encoded(value))
     elif form == "markdown":
         from steno.report.brief.markdown import as_markdown
 
-        text = as_markdown(briefs, given.budget, redact=redact, further=further)
+        text = as_markdown(briefs, given.budget, redact=redact, further=further, full=given.full)
         sys.stdout.buffer.write(text.encode("utf-8", "replace"))
     else:
         from steno.cli.briefed import brief_lines
         from steno.cli.pager import page
 
-        lines = brief_lines(briefs, further, screen.width, clock.now())
+        lines = brief_lines(briefs, further, screen.width, clock.now(), full=given.full)
         page(screen, lines, wanted=not given.no_pager)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from steno.cli.brief_turn import client_notes, full_turn
 from steno.report import words
 from steno.safe.terminal import Bit, Line, cut, one_line, short_path, width
 
@@ -27,15 +28,15 @@ _DECIDED: Final = {"plan": "plan", "answer": "answered", "refused": "refused", "
 
 
 def brief_lines(
-    briefs: "Sequence[Brief]", further: int, columns: int, now: float
+    briefs: "Sequence[Brief]", further: int, columns: int, now: float, *, full: bool = False
 ) -> Iterator[Line]:
-    """Yield the briefs, one behind the other."""
+    """Yield the briefs, one behind the other; `full` with every text and call."""
     for place, brief in enumerate(briefs):
         if place:
             yield []
             yield [("─" * min(columns, 72), "dim")]
             yield []
-        yield from _Lines(brief, columns, now).all()
+        yield from _Lines(brief, columns, now, full=full).all()
     if further:
         yield []
         yield [(f"{words.count(further, 'more session')}; --last N tells so many", "dim")]
@@ -44,10 +45,11 @@ def brief_lines(
 class _Lines:
     """One brief, for a screen so wide."""
 
-    def __init__(self, brief: "Brief", columns: int, now: float) -> None:
+    def __init__(self, brief: "Brief", columns: int, now: float, *, full: bool) -> None:
         self._brief = brief
         self._wide = columns
         self._now = now
+        self._full = full
 
     def all(self) -> Iterator[Line]:
         """Yield everything: what is open first, the turns last."""
@@ -132,6 +134,11 @@ class _Lines:
         for pull in work.pulls:
             yield self._row(good, f"pull request {pull.url}", pull.title)
         yield from self._files(work)
+        if work.snapshot_files:
+            number = len(work.snapshot_files)
+            said = f"{words.count(number, 'file')} changed, known from the client's backups alone"
+            yield self._row(("±", "cyan"), said)
+            yield from self._paths(list(work.snapshot_files))
         for test in work.tests[-_ROWS:]:
             mark = good if test.ok else ("✗", "red")
             yield self._row(mark, test.command, *_result(test))
@@ -184,21 +191,30 @@ class _Lines:
     # Turn by turn
 
     def _turns(self) -> Iterator[Line]:
-        turns = [turn for turn in self._brief.turns if not turn.idle]
-        for turn in turns:
-            yield from self._turn(turn)
+        for turn in self._brief.turns:
+            if not turn.idle:
+                yield from self._turn(turn)
+                continue
+            for line in client_notes(turn):
+                yield [(f"       {cut(line, self._wide - 7)}", "dim")]
 
     def _turn(self, turn: "Asked") -> Iterator[Line]:
         head = f"{turn.number:>3}  {words.clock(turn.started):5}  "
         room = self._wide - len(head) - 2
         asked = turn.text or f"({turn.origin or 'nobody asked'})"
+        if self._full:
+            yield from full_turn(turn, head, self._wide)
+            return
         yield [(head, "bold"), ("│ ", "blue"), one_line(asked, room)]
         for said in turn.meanwhile:
             yield [" " * len(head), ("│ ", "blue"), (one_line(said, room), "dim")]
         cut_off = "interrupted" if turn.interrupted else ""
-        facts = _apart(*_calls(turn.work), words.duration(turn.seconds), cut_off)
+        texts = words.count(len(turn.texts), "text") if len(turn.texts) > 1 else ""
+        facts = _apart(*_calls(turn.work), texts, words.duration(turn.seconds), cut_off)
         if facts:
             yield [(" " * len(head) + "  " + cut(facts, room), "dim")]
+        for line in client_notes(turn):
+            yield [(" " * len(head) + "  " + cut(line, room), "dim")]
         if turn.answer:
             yield [" " * len(head) + "  ", one_line(turn.answer, room)]
 

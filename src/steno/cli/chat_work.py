@@ -4,13 +4,12 @@ import os
 from typing import TYPE_CHECKING
 
 from steno.cli.screen import complain
-from steno.errors import BadRequest, NotFound
+from steno.errors import BadRequest, InDialect, NotFound
 
 if TYPE_CHECKING:
     from steno.agent.options import Options
     from steno.agent.sessions import Work
     from steno.cli.chat import Asked
-    from steno.format.dialects.names import Dialect
 
 __all__ = ["work_for"]
 
@@ -40,22 +39,12 @@ def work_for(asked: "Asked", options: "Options") -> "Work":
         return fork(options.config, path, options.cwd, session_id=asked.session_id)
     if asked.rewind:
         return rewind(path, options.cwd, asked.rewind)
-    if (dialect := _dialect(path)) != "claude":
+    try:
+        return go_on(path, options.cwd)
+    except InDialect as error:
         work = fork(options.config, path, options.cwd)
-        complain(
-            f"{os.path.basename(path)} is written in the dialect {dialect}, which no client reads",
-            f"it is left as it is; a converted copy goes on: {work.id}",
-        )
+        complain(str(error), f"it is left as it is; a converted copy goes on: {work.id}")
         return work
-    return go_on(path, options.cwd)
-
-
-def _dialect(path: str) -> "Dialect":
-    from steno.format.dialects.detection import dialect_of_file
-    from steno.store.read import FileSource
-
-    with FileSource(path) as source:
-        return dialect_of_file(source)
 
 
 def _check_id(session_id: str, config: str) -> None:

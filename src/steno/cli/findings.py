@@ -18,7 +18,7 @@ from steno.errors import BadRequest, Unreadable
 from steno.format.lines import read_pieces
 from steno.format.records import Record
 from steno.format.source import BytesSource
-from steno.safe.terminal import Line, one_line, pad, wrap
+from steno.safe.terminal import Line, cut, one_line, pad, wrap
 from steno.store.found import Problem
 from steno.store.read import FileSource
 
@@ -138,6 +138,8 @@ def _group_lines(file: FileReport, group: list[Finding], columns: int) -> Iterat
             yield ["    ", (line, "dim")]
     for line in wrap(_as_called(first.hint), columns - 4):
         yield ["    ", (line, "cyan")]
+    if docs := _docs(first):
+        yield ["    ", (cut(f"see {docs}", columns - 4), "dim")]
 
 
 def _as_called(text: str) -> str:
@@ -197,7 +199,13 @@ def _finding_json(found: Finding) -> dict[str, Any]:
         "uuid": found.place.uuid or None,
         "message": found.message,
         "hint": found.hint,
+        "docs": _docs(found) or None,
     }
+
+
+def _docs(found: Finding) -> str:
+    rule = RULES.get(found.id)
+    return rule.docs if rule is not None else ""
 
 
 def problem_json(problem: Problem) -> dict[str, Any]:
@@ -237,6 +245,7 @@ def rules_json(policy: Policy) -> list[dict[str, Any]]:
             "title": rule.title,
             "hint": rule.hint,
             "why": rule.why,
+            "docs": rule.docs or None,
         }
         for rule in RULES.values()
     ]

@@ -256,6 +256,7 @@ def _marked(row: _Row, cells: Line) -> Line:
 
 def _columns(rows: list[_Row], *, wide: bool) -> list[Column]:
     looks = [row.look for row in rows]
+    dialects = ["" if look.dialect == "claude" else look.dialect for look in looks]
     return [
         Column("ID", [row.short for row in rows], style="bold"),
         Column(
@@ -285,6 +286,7 @@ def _columns(rows: list[_Row], *, wide: bool) -> list[Column]:
             ["" if word in ("finished", "empty") else word for word in map(_word, rows)],
             needs=20,
         ),
+        *([Column("DIALECT", dialects, "dim", needs=18)] if any(dialects) else []),
     ]
 
 

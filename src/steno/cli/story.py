@@ -8,6 +8,7 @@ import msgspec
 from steno.cli.screen import Screen
 from steno.cli.transcript import Manner, branch_lines, turn_lines
 from steno.errors import NotFound
+from steno.format.dialects.detection import label_of, records_in_dialect
 from steno.report import clock, words
 from steno.safe.terminal import Bit, Line, cut, one_line, width
 from steno.session.session import Session
@@ -136,7 +137,7 @@ class Story:
             words.count(len(turns), "turn"),
             words.duration(took) if took else "",
             "" if look.status in ("finished", "empty") else look.status,
-            "" if look.dialect == "claude" else f"dialect {look.dialect}, converted",
+            label_of(self._session.transcript.source),
         )
         about = cut("  ".join(one_line(part) for part in parts if part), wide - 10)
         yield [(self._name, "bold"), (f"  {about}", "dim")]
@@ -173,6 +174,7 @@ class Story:
             "model": look.model,
             "version": look.version,
             "dialect": look.dialect,
+            "records_in_dialect": records_in_dialect(self._session.transcript.source),
             "status": look.status,
             "turns": [_turn_json(each) for each in _only(turns, turn)],
             "abandoned": [_branch_json(each) for each in self._session.branches],
@@ -223,6 +225,7 @@ def _turn_json(turn: Turn) -> dict[str, Any]:
         "errors": turn.errors,
         "interrupted": turn.interrupted,
         "compaction": seam and seam_json(seam),
+        "closing": turn.closing and seam_json(turn.closing),
     }
 
 

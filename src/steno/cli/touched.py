@@ -42,11 +42,18 @@ def list_lines(rows: Sequence[Touched], width: int, now: float, *, more: bool) -
             "READS", [f"{row.reads:,}" if row.reads else "" for row in rows], right=True, needs=26
         ),
         Column("SESSIONS", [f"{row.sessions:,}" for row in rows], right=True, needs=30),
+        *_sources(rows),
         Column("LAST", [_when(row.last, now) for row in rows], "dim", needs=20),
     ]
     yield from _table(columns, width, rows)
     if more:
         yield [(f" the first {len(rows):,}; --limit 0 shows all", "dim")]
+
+
+def _sources(rows: Sequence[Touched | Mine]) -> list[Column]:
+    """Return a column that marks files known from backups alone, where there are such files."""
+    marks = [f"snapshot ({row.backups})" if row.source == "snapshot" else "" for row in rows]
+    return [Column("SOURCE", marks, "yellow", needs=30)] if any(marks) else []
 
 
 def _table(columns: list[Column], width: int, rows: Sequence[Touched | Mine]) -> Iterator[Line]:
@@ -86,6 +93,7 @@ def session_lines(
         Column("+", [plus(each.added) for each in found], "green", right=True),
         Column("\N{MINUS SIGN}", [minus(each.removed) for each in found], "red", right=True),
         Column("READS", [f"{each.reads:,}" if each.reads else "" for each in found], right=True),
+        *_sources(found),
         Column("TURNS", [_turns(each) for each in found], "dim", most=24, needs=24),
     ]
     yield from _table(columns, width, found)
@@ -118,11 +126,14 @@ def _stretches(numbers: list[int]) -> list[str]:
 def _sum(found: Iterable[Mine]) -> str:
     some = list(found)
     changed = [each for each in some if each.edits]
+    alone = sum(each.source == "snapshot" for each in some)
     added, removed = sum(each.added for each in some), sum(each.removed for each in some)
     said = f"{words.count(len(changed), 'file')} changed"
     if changed:
         said += f", +{added:,} \N{MINUS SIGN}{removed:,}"
-    read = len(some) - len(changed)
+    if alone:
+        said += f"; {words.count(alone, 'more file')} backed up by the client, named by no call"
+    read = len(some) - len(changed) - alone
     return f"{said}; {words.count(read, 'file')} only read" if read else said
 
 

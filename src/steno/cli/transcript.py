@@ -79,6 +79,9 @@ def turn_lines(transcript: Transcript, turn: Turn, manner: Manner) -> Iterator[L
     if foot:
         yield []
         yield ["    ", *foot]
+    if turn.closing is not None:
+        yield []
+        yield from seam_lines(turn.closing, manner)
 
 
 def _apart(lines: Iterable[Line]) -> Iterator[Line]:

@@ -5,6 +5,7 @@ stream.live(columns, rows)        # what the region shows meanwhile
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -66,6 +67,8 @@ class Stream:
         self._working: dict[str, Working] = {}
         self._agents: dict[str, Agent] = {}
         self._colours = 0
+        self._hooks: Counter[str] = Counter()
+        """The hooks that run, by the event that they run at."""
         self._refused: set[str] = set()
         self._last = ""
         self._steps = 0
@@ -172,6 +175,10 @@ class Stream:
                 self.note(
                     said, "dim" if level == "info" else "yellow" if level == "warning" else "red"
                 )
+            case events.HookStarted(name, _):
+                self._hooks[name] += 1
+            case events.HookEnded(name, _):
+                self._hooks[name] -= 1
             case events.Interrupted():
                 self._answered()
                 self.break_off()
@@ -370,6 +377,8 @@ class Stream:
         for name, agent in self._agents.items():
             if name not in self._working:
                 lines.append(agent.line(columns, moment, unicode=unicode))
+        for name in +self._hooks:
+            lines.append([("  · ", "dim"), (one_line(f"hook {name}", columns - 5), "dim")])
         if self._retrying:
             lines.append([("  ! ", "yellow"), one_line(self._retrying, columns - 5)])
         return lines

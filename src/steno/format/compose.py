@@ -6,12 +6,12 @@ times rise; compaction is a boundary and a summary below it; each turn ends with
 Ids and times come in from outside, so that composing is pure.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-__all__ = ["SYNTHETIC", "Composer", "Place"]
+__all__ = ["SYNTHETIC", "Composer", "Place", "Timings", "full_usage"]
 
 SYNTHETIC: Final = "<synthetic>"
 """The model of what a client wrote in place of an answer."""
@@ -20,6 +20,57 @@ _MADE_BY: Final = "model"
 _ASKED: Final = {"madeBy": _MADE_BY, "promptCacheRequested": "5m"}
 """How every response was asked for."""
 _SUMMARY: Final = {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}
+_NO_TOOLS_OF_THE_SERVER: Final = {"web_search_requests": 0, "web_fetch_requests": 0}
+_NOTHING_CACHED: Final = {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 0}
+_USAGE: Final[dict[str, Any]] = {
+    "input_tokens": 0,
+    "cache_creation_input_tokens": 0,
+    "cache_read_input_tokens": 0,
+    "output_tokens": 0,
+    "output_tokens_details": {"thinking_tokens": 0},
+    "server_tool_use": _NO_TOOLS_OF_THE_SERVER,
+    "service_tier": "standard",
+    "cache_creation": _NOTHING_CACHED,
+    "inference_geo": "",
+    "iterations": [],
+    "speed": "standard",
+    "fallback_credit": None,
+}
+"""The usage of a response as the client records it, before the API's figures are filled in."""
+_NO_USAGE: Final[dict[str, Any]] = {
+    **_USAGE,
+    "output_tokens_details": None,
+    "service_tier": None,
+    "inference_geo": None,
+    "iterations": None,
+    "speed": None,
+}
+"""The usage of an answer that never came."""
+
+
+def full_usage(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the API's usage with every field that the client records; the API's values stay."""
+    return {**_USAGE, **usage}
+
+
+class Timings(msgspec.Struct):
+    """How many milliseconds parts of a response took to stream in."""
+
+    inputs: dict[str, int] = {}
+    """Of the inputs of calls, by the call's id."""
+    thoughts: list[int] = []
+    """Of the thoughts, in their order."""
+
+    def fields(self, block: dict[str, Any], thought: int) -> dict[str, Any]:
+        """Return what the record of a block says; `thought` counts the thoughts before it."""
+        match block.get("type"):
+            case "tool_use":
+                return {"toolInputStreamMs": self.inputs.get(str(block.get("id")), 0)}
+            case "thinking":
+                known = thought < len(self.thoughts)
+                return {"thinkingDurationMs": self.thoughts[thought] if known else 0}
+            case _:
+                return {}
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,17 +82,23 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     git_branch: str = ""
     agent_id: str = ""
     """The sub-agent that writes; empty for the session itself."""
+    entrypoint: str = ""
+    """The way in: `cli` for a terminal, `sdk-cli` for a prompt without one; empty for unknown."""
+    slug: str = ""
+    """The session's name in words, once it has one; plan files are named after it."""
 
     def envelope(self) -> dict[str, Any]:
         """Return the fields that are the same on every record."""
         return {
             "isSidechain": bool(self.agent_id),
             "userType": "external",
+            **({"entrypoint": self.entrypoint} if self.entrypoint else {}),
             "cwd": self.cwd,
             "sessionId": self.session_id,
             "version": self.version,
             "gitBranch": self.git_branch,
             **({"agentId": self.agent_id} if self.agent_id else {}),
+            **({"slug": self.slug} if self.slug else {}),
         }
 
 
@@ -83,7 +140,12 @@ class Composer:
         request_id: str = "",
         **more: Any,
     ) -> list[dict[str, Any]]:
-        """Return a model's response, one record per block; `more` are fields of each of them."""
+        """Return a model's response, one record per block; `more` are fields of each of them.
+
+        Of `timings`, how long the parts of the response took, each record has its own.
+        """
+        timings: Timings = more.pop("timings", None) or Timings()
+        thoughts = 0
         records: list[dict[str, Any]] = []
         extra = {**({"requestId": request_id} if request_id else {}), **_ASKED, **more}
         for index, block in enumerate(blocks):
@@ -95,12 +157,15 @@ class Composer:
                 "content": [block],
                 "stop_reason": stop_reason,
                 "stop_sequence": stop_sequence,
-                "usage": usage,
+                "usage": full_usage(usage),
+                "stop_details": None,
             }
-            record = self._link("assistant", message=message, apiBlockIndex=index, **extra)
+            timed = timings.fields(block, thoughts)
+            thoughts += block.get("type") == "thinking"
+            record = self._link("assistant", message=message, **timed, apiBlockIndex=index, **extra)
             records.append(record)
             if block.get("type") == "tool_use":
-                self._calls[str(block.get("id"))] = records[-1]["uuid"]
+                self._calls[str(block.get("id"))] = record["uuid"]
         return records
 
     def result(
@@ -123,8 +188,17 @@ class Composer:
             extra["sourceToolAssistantUUID"] = source
         return self._said(message={"role": "user", "content": [block]}, **extra)
 
-    def compaction(self, summary: str, *, trigger: str, tokens: int) -> list[dict[str, Any]]:
-        """Return a boundary and the summary that takes the place of everything before it."""
+    def compaction(
+        self,
+        summary: str,
+        *,
+        metadata: Mapping[str, Any],
+        position: Mapping[str, int] | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return a boundary and the summary that takes the place of everything before it.
+
+        `metadata` are the figures of the compaction: `trigger`, `preTokens` and others.
+        """
         before, self.leaf = self.leaf, None
         boundary = self._link(
             "system",
@@ -133,9 +207,22 @@ class Composer:
             content="Conversation compacted",
             isMeta=False,
             level="info",
-            compactMetadata={"trigger": trigger, "preTokens": tokens},
+            compactMetadata=dict(metadata),
         )
-        return [boundary, self.prompt(summary, **_SUMMARY)]
+        where = {"turnPosition": dict(position)} if position is not None else {}
+        return [boundary, self.prompt(summary, **_SUMMARY, **where)]
+
+    def turn_duration(
+        self, milliseconds: int, *, messages: int, pending_agents: int = 0
+    ) -> dict[str, Any]:
+        """Return the record that ends a turn in a terminal: how long it took.
+
+        `messages` is the number of records of the conversation before it, `pending_agents` that of
+        sub-agents which still work in the background.
+        """
+        pending = {"pendingBackgroundAgentCount": pending_agents} if pending_agents else {}
+        figures = {"durationMs": milliseconds, "messageCount": messages, **pending}
+        return self.note("turn_duration", **figures, isMeta=False)
 
     def note(self, subtype: str, **fields: Any) -> dict[str, Any]:
         """Return a note of the client's own: a failed request, how long a turn took."""
@@ -159,21 +246,28 @@ class Composer:
             self.leaf = leaf
         return record
 
-    def failure(self, words: str, *, status: int = 0) -> dict[str, Any]:
+    def failure(
+        self, words: str, *, kind: str = "unknown", status: int = 0, error_type: str = ""
+    ) -> dict[str, Any]:
         """Return what stands in place of an answer that never came; it is not sent back."""
         message = {
-            "model": SYNTHETIC,
+            "diagnostics": None,
             "id": self._new_uuid(),
-            "type": "message",
+            "container": None,
+            "model": SYNTHETIC,
             "role": "assistant",
-            "content": [{"type": "text", "text": words}],
+            "stop_details": None,
             "stop_reason": "stop_sequence",
             "stop_sequence": "",
-            "usage": {"input_tokens": 0, "output_tokens": 0},
+            "type": "message",
+            "usage": dict(_NO_USAGE),
+            "content": [{"type": "text", "text": words}],
+            "context_management": None,
         }
-        extra: dict[str, Any] = {"apiErrorStatus": status} if status else {}
-        extra["madeBy"] = _MADE_BY
-        return self._link("assistant", message=message, isApiErrorMessage=True, **extra)
+        extra: dict[str, Any] = {"error": kind, "isApiErrorMessage": True}
+        extra.update({"apiErrorStatus": status} if status else {})
+        extra.update({"apiErrorType": error_type} if error_type else {})
+        return self._link("assistant", message=message, **extra, madeBy=_MADE_BY)
 
     def turn_end(self, last_prompt: str) -> dict[str, Any]:
         """Return the record that says where the session stands; written after every turn."""

@@ -46,6 +46,8 @@ def _files(asked: Files, library: Library) -> Iterator[str]:
     yield f"{words.count(len(found), 'file')}, the last touched first. `path` = one shows its versions."
     for each in found:
         counts = f"{each.edits:,} changes (+{each.added:,} -{each.removed:,}), {each.reads:,} reads"
+        if each.source == "snapshot":
+            counts = f"{words.count(each.backups, 'backup')} by the client, no call names it"
         sessions = words.count(each.sessions, "session")
         yield f"- {path(each.path)}: {counts}, in {sessions}, last {_when(each.last)}"
 

@@ -92,7 +92,7 @@ class Batch:
         if found is None:
             problems.append(Problem("unreadable", task.path, reaped.problem))
             return 0
-        if task.anew and task.file not in self._files:
+        if reaped.anew or (task.anew and task.file not in self._files):
             # Not before there is something in its place.
             self._tables.forget(task.file)
         self._tables.take(found)
@@ -110,7 +110,7 @@ class Batch:
                 # So that the next sync sees that there is more.
                 task.size = progress.done
             # What is added to a file in a dialect may change what the records before it are.
-            mark = _mark(task.path, progress.done) if state.dialect == "claude" else b""
+            mark = b"" if state.converted else _mark(task.path, progress.done)
             title = _title(state, given_title(task.found))
             self._tables.settle(task, progress.done, mark, state, title)
         now = round(time.time())

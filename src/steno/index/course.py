@@ -12,13 +12,12 @@ from typing import Final, cast
 
 import msgspec
 
-from steno.format.dialects.names import MESSAGE_TYPES
 from steno.index.lines import Block, Line
 from steno.session.story.figures import Figures
 from steno.session.story.prompts import FAINT, STARTS, Origin
 from steno.session.story.usage import SYNTHETIC
 
-__all__ = ["Course"]
+__all__ = ["Course", "calls_of"]
 
 _CONVERSES: Final = frozenset(("user", "assistant", "system", "attachment"))
 _LINKS: Final = _CONVERSES | {"progress"}
@@ -138,13 +137,19 @@ class Course(msgspec.Struct):
         if line.uuid is None:
             if kind == "last-prompt":
                 self.loose = self.loose or bool(line.leaf_uuid and line.leaf_uuid not in self.near)
-            elif kind in _CONVERSES or kind in MESSAGE_TYPES:
+            elif kind in _CONVERSES:
                 self.loose = True
             return False
         hangs = self._hangs(line, line.uuid, kind)
-        if odd or not hangs or kind not in _LINKS:
+        if odd or not hangs or kind not in _LINKS or self._goes_on(kind):
             self.loose = True
         return True
+
+    def _goes_on(self, kind: str) -> bool:
+        """Whether a turn goes on behind a compaction, so that it began before what is counted."""
+        scene = self.scene
+        unasked = scene.seam and scene.origin in (None, "summary")
+        return unasked and (scene.answered or kind == "assistant")
 
     def _hangs(self, line: Line, name: str, kind: str) -> bool:
         """Go on with a record; say whether it hangs on what came last."""
@@ -154,10 +159,10 @@ class Course(msgspec.Struct):
         if name in self.near or (self.near and parent not in self.near):
             if kind == "progress":
                 return True
-            self.near, self.uses, self.response = [name], _calls(line)[0], ""
+            self.near, self.uses, self.response = [name], calls_of(line)[0], ""
             return False
         if kind == "assistant" or (kind == "user" and not line.is_meta):
-            uses, results = _calls(line)
+            uses, results = calls_of(line)
             message = (line.message.id if line.message is not None else None) or ""
             if results:
                 if not all(call in self.uses for call in results):
@@ -204,7 +209,7 @@ class Course(msgspec.Struct):
     @property
     def _joins(self) -> bool:
         """Whether what goes on belongs to the turn before."""
-        return bool(self.turns) and self.scene.faint and not self.scene.seam
+        return bool(self.turns) and self.scene.faint
 
     def _close(self) -> None:
         if self.scene.begun and not self._joins:
@@ -220,7 +225,7 @@ class Course(msgspec.Struct):
             return
         if body.model == SYNTHETIC or line.is_api_error_message:
             # Nobody calls a tool in the model's name.
-            self.loose = self.loose or bool(_calls(line)[0])
+            self.loose = self.loose or bool(calls_of(line)[0])
             if not line.is_api_error_message:
                 self.noted()
                 return
@@ -287,7 +292,7 @@ class Course(msgspec.Struct):
         self.scene.murky = self.scene.erring or bool(self.scene.pending)
 
 
-def _calls(line: Line) -> tuple[list[str], list[str]]:
+def calls_of(line: Line) -> tuple[list[str], list[str]]:
     """Return the calls that a message makes, and those that it answers."""
     content = line.message.content if line.message is not None else None
     if content.__class__ is not list:

@@ -5,9 +5,19 @@ from typing import Any, Final, cast
 import msgspec
 
 from steno.format.envelope import decode_envelope
-from steno.format.loose import REFUSED
+from steno.format.file_backups import (
+    BACKUP_TYPES,
+    BackupEntry,
+    absolute_path,
+    backups_in,
+    fingerprint,
+    snapshot_time,
+)
+from steno.format.loose import REFUSED, loose
 from steno.format.records import Record
+from steno.format.values import as_object
 from steno.index.changes import lines_changed, lines_in_patch
+from steno.index.course import calls_of
 from steno.index.lines import Block, Line
 from steno.index.moments import millis
 from steno.index.state import SHIFT, Call, Doc, Harvest, LastState, Row, State, Turn
@@ -25,6 +35,7 @@ from steno.session.story.prompts import (
     tagged,
     words_of,
 )
+from steno.session.story.repeats import Repeats, repeated_id
 from steno.session.story.usage import SYNTHETIC
 
 __all__ = ["Fold"]
@@ -66,6 +77,7 @@ class Fold:
         self._sizes: list[Row] = []
         self._links: list[Row] = []
         self._docs: list[Doc] = []
+        self._backups: dict[tuple[int, str], Row] = {}
 
     def take(
         self, line: Line, raw: bytes, offset: int, length: int, record: Record | None = None
@@ -77,15 +89,21 @@ class Fold:
         time = millis(line.timestamp)
         kind = line.type or ""
         speaks = kind in _ROLES
-        goes_on = state.course.follow(line, odd=record is not None)
+        repeats = speaks and self._repeats(line, raw, offset, record)
+        goes_on = state.course.follow(line, odd=record is not None or repeats)
         if speaks and not line.is_sidechain:
             state.last = LastState(*_last_message(line))
+        if repeats:
+            self._place(line, time)
+            state.course.noted()
+            return
         if kind == "user" and not _results_in(line):
             if record is None:
                 record = Record(raw, offset, b"", decode_envelope(raw))
             self._prompt(line, record, message, time, goes_on=goes_on)
         if line.uuid is not None:
             self._place(line, time)
+        self._rejoin(line)
         parts = parts_of(line, raw)
         if speaks or parts:
             # Without the newline: it may come later than the record.
@@ -95,7 +113,7 @@ class Fold:
         if speaks:
             self._speak(line, message, time, raw, goes_on=goes_on)
         else:
-            self._note(line, kind, message)
+            self._note(line, kind, message, raw)
         if goes_on and kind != "user":
             self._go_on(line, kind, raw, time)
 
@@ -134,6 +152,29 @@ class Fold:
         before = self._state.open.get(call)
         return before.name if before is not None else ""
 
+    def _repeats(self, line: Line, raw: bytes, offset: int, record: Record | None) -> bool:
+        """Whether a message only says again, behind a compaction, what stands before it."""
+        state, body = self._state, line.message
+        if line.repeats_compact_summary:
+            record = record or Record(raw, offset, b"", decode_envelope(raw))
+            return origin_of(record, agent=bool(line.is_sidechain)) in STARTS
+        # Nearly every record is none: only those that may be are looked at.
+        if line.type == "user":
+            maybe = bool(state.repeated_calls)
+        else:
+            name = body.id if body is not None else None
+            maybe = bool(name) and name in (state.repeated, repeated_id(line.parent_uuid))
+        if not maybe:
+            return False
+        repeats = Repeats(state.repeated, state.repeated_calls)
+        uses, results = calls_of(line)
+        if body is not None and line.type == "assistant":
+            found = repeats.answer(line.parent_uuid, body.id, uses)
+        else:
+            found = repeats.results(results)
+        state.repeated, state.repeated_calls = repeats.message_id, sorted(repeats.calls)
+        return found
+
     # Turns
 
     def _prompt(
@@ -151,6 +192,10 @@ class Fold:
         if (origin not in STARTS and origin != "summary") or (aside and state.main):
             return
         faint = origin in FAINT
+        if origin != "summary":
+            state.before = None
+        elif before.number and not before.faint:
+            state.before = before
         number = before.number if before.faint else before.number + 1
         state.turn = Turn(number, message, time, time, faint=faint)
         if origin in BY_PEOPLE or origin in ("agent", "fork"):
@@ -186,6 +231,13 @@ class Fold:
                 self._came(raw, results, time)
         if line.forked_from is not None and line.forked_from.session_id:
             self._link(message, "fork", line.forked_from.session_id)
+
+    def _rejoin(self, line: Line) -> None:
+        """Go on in the turn before, if the model goes on behind a compaction unasked."""
+        state = self._state
+        aside = line.is_sidechain and state.main
+        if state.before is not None and line.type == "assistant" and not aside:
+            state.turn, state.before = state.before, None
 
     def _blocks(
         self, line: Line, blocks: list[Block], message: int, time: int | None
@@ -301,11 +353,15 @@ class Fold:
         """Keep a summary, for whatever session it is."""
         if line.summary:
             self._link(message, "summary", line.leaf_uuid or "", line.summary[:_TITLE])
-            if line.leaf_uuid and line.leaf_uuid == self._state.last_uuid:
-                self._state.summary = line.summary[:_TITLE]
+            state = self._state
+            # One for another session names a record that is not here.
+            if line.leaf_uuid and line.leaf_uuid in (state.last_uuid, *state.course.near):
+                state.summary = line.summary[:_TITLE]
 
-    def _note(self, line: Line, kind: str, message: int) -> None:
+    def _note(self, line: Line, kind: str, message: int, raw: bytes) -> None:
         state = self._state
+        if kind in BACKUP_TYPES:
+            self._back_up(raw, message, millis(line.timestamp))
         if kind == "custom-title":
             state.custom = line.custom_title or state.custom
         elif kind == "ai-title":
@@ -323,6 +379,34 @@ class Fold:
         elif line.pr_url:
             self._link(message, "pr", line.pr_url)
 
+    def _back_up(self, raw: bytes, message: int, time: int | None) -> None:
+        """Keep which files a record of backups names for the first time, or with a new backup."""
+        state = self._state
+        fields = as_object(loose(raw)) or {}
+        taken = snapshot_time(fields)
+        for entry in backups_in(fields):
+            if not entry.path or state.backups.get(entry.path) == fingerprint(entry):
+                continue
+            state.backups[entry.path] = fingerprint(entry)
+            made = millis(taken if entry.time is None else entry.time)
+            when = time if made is None else made
+            state.unplaced.append(
+                (message, entry.path, entry.folder, state.turn.number, entry.version, when)
+            )
+
+    def _place_backups(self, project: str) -> None:
+        """Say where the files lie whose backups were named so far, as far as that is known."""
+        waiting: list[Row] = []
+        for row in self._state.unplaced:
+            message, path, folder, turn, version, time = row
+            entry = BackupEntry(path=path, folder=folder)
+            if project or entry.is_placed:
+                whole = absolute_path(entry, project)
+                self._backups[message, whole] = (message, whole, turn, version, time)
+            else:
+                waiting.append(row)
+        self._state.unplaced = waiting
+
     def _system(self, line: Line, message: int) -> None:
         if line.subtype == "compact_boundary":
             self._link(message, "compacted", line.uuid or "")
@@ -335,6 +419,7 @@ class Fold:
     def result(self, size: int) -> Harvest:
         """Return what was gathered from a file of that size."""
         state = self._state
+        self._place_backups(state.project)
         for call, row in self._here.items():
             state.open[call] = Call(row[0], row[1], row[4], self._kinds.get(call, ""))
         return Harvest(
@@ -352,6 +437,7 @@ class Fold:
             self._tally.rows(),
             self._docs,
             self._sizes,
+            list(self._backups.values()),
         )
 
 

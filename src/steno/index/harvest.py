@@ -6,11 +6,9 @@ in any number of stretches give the same rows; a sync relies on that, whatever w
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Final, TypeAlias, cast
 
-from steno.format.dialects.single import adapted_role
-from steno.format.envelope import Envelope
+from steno.format.dialects.names import OWN_TYPES
 from steno.format.lines import LINE_CAP, Stretch, read_line, read_stretches
 from steno.format.loose import REFUSED
 from steno.format.records import Gap, Piece, Record
@@ -38,7 +36,7 @@ _KNOWN: Final = frozenset(
         "tool_reference",
     )
 )
-_KINDS_KEPT: Final = 256
+_NUMBERS: Final = frozenset((int, float))
 _Told: TypeAlias = tuple[Stretch, list[Line]]
 
 
@@ -51,12 +49,17 @@ def harvest(
     limit: int = 1 << 62,
     cap: int = LINE_CAP,
 ) -> Harvest:
-    """Read a file from `start` on, up to about `limit` bytes."""
+    """Read a file from `start` on, up to about `limit` bytes.
+
+    It ends at a record in a dialect: such a file is to be read again, converted.
+    """
     fold = Fold(file, start, state or State())
     for piece in _read(source, start, cap):
         if isinstance(piece, tuple):
             _take_lines(fold, *piece)
         elif isinstance(piece, Record):
+            if piece.dialect != "claude":
+                return Harvest(file, start, start, fold.result(source.size).state, in_dialect=True)
             fold.take(line_of(piece), piece.line, piece.offset, piece.length, piece)
         elif _ends_line(source, piece):
             fold.done = piece.offset + piece.length
@@ -161,18 +164,13 @@ def _decoded(stretch: Stretch) -> list[Line] | None:
 def _is_usual(line: Line) -> bool:
     message = line.message
     if line.type not in _ROLES:
-        return message is None and not _speaks_otherwise(line.type, line.subtype)
-    if message is None:
+        return message is None and line.type not in OWN_TYPES and line.subtype != "tool_result"
+    if message is None or line.timestamp.__class__ in _NUMBERS:
         return False
     content = message.content
     if content.__class__ is not list:
         return True
     return all(block.type in _KNOWN for block in cast("list[Block]", content))
-
-
-@lru_cache(maxsize=_KINDS_KEPT)
-def _speaks_otherwise(kind: str | None, subtype: str | None) -> bool:
-    return bool(adapted_role(Envelope(type=kind, subtype=subtype)))
 
 
 def _ends_line(source: Source, gap: Gap) -> bool:

@@ -86,6 +86,7 @@ class Line(msgspec.Struct, rename="camel", gc=False):
     tool_use_result: msgspec.Raw = _NOTHING
     duration_ms: float | None = None
     is_meta: bool | None = None
+    repeats_compact_summary: bool | None = None
     uuid: str | None = None
     timestamp: str | int | float | None = None
     attachment: msgspec.Raw = _NOTHING

@@ -20,9 +20,10 @@ __all__ = [
     "Turn",
     "decode_state",
     "encode_state",
+    "is_converted_state",
 ]
 
-RULES: Final = "5"
+RULES: Final = "6"
 """Which rules files are read by. Whoever changes what is kept of a record, or which words of it are
 searched, counts on: then everything is read again."""
 SHIFT: Final = 40
@@ -75,6 +76,8 @@ class State(msgspec.Struct):
     branch: str = ""
     version: str = ""
     dialect: Dialect = "claude"
+    converted: bool = False
+    """Whether the file has records in a dialect, and places in it are those of its converted form."""
     model: str = ""
     custom: str = ""
     ai: str = ""
@@ -92,8 +95,18 @@ class State(msgspec.Struct):
     last_uuid: str = ""
     course: Course = msgspec.field(default_factory=Course)
     turn: Turn = msgspec.field(default_factory=Turn)
+    before: Turn | None = None
+    """The turn that goes on if the model does, unasked, behind a compaction."""
+    repeated: str = ""
+    """The answer that was last said again behind a compaction."""
+    repeated_calls: list[str] = []
+    """The calls of such answers that have no result yet."""
     open: dict[str, Call] = {}
     last: LastState = msgspec.field(default_factory=LastState)
+    backups: dict[str, str] = {}
+    """The fingerprint of the newest backup of each file."""
+    unplaced: list[Row] = []
+    """Backups that were named before the folder was known that their paths begin in."""
 
     @property
     def ending(self) -> Ending:
@@ -138,6 +151,21 @@ class Harvest(msgspec.Struct):
     docs: list[Doc] = []
     sizes: list[Row] = []
     """Lines of changes in earlier stretches: (added, removed, message, place)."""
+    backups: list[Row] = []
+    in_dialect: bool = False
+    """Whether a record in a dialect was met: nothing was read, the file is to be converted."""
+
+
+class _Form(msgspec.Struct):
+    converted: bool = False
+
+
+def is_converted_state(raw: bytes) -> bool:
+    """Return whether the file of a state has records in a dialect, without reading the rest."""
+    try:
+        return bool(raw) and msgspec.msgpack.decode(raw, type=_Form).converted
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False
 
 
 def encode_state(state: State) -> bytes:

@@ -15,7 +15,12 @@ from steno.session.story.threads import WARMUP
 
 __all__ = ["Tables"]
 
-_BY_MESSAGE: Final = (("messages", "id"), ("tool_calls", "message"), ("file_edits", "message"))
+_BY_MESSAGE: Final = (
+    ("messages", "id"),
+    ("tool_calls", "message"),
+    ("file_edits", "message"),
+    ("file_backups", "message"),
+)
 _BY_FILE: Final = ("turns", "links", "usage")
 _USAGE: Final = (
     "file",
@@ -104,6 +109,7 @@ class Tables:
         many(_insert("tool_calls", 11), harvest.calls)
         many(_insert("file_edits", 8), harvest.edits)
         many(_insert("links", 5, verb="INSERT OR IGNORE"), harvest.links)
+        many(_insert("file_backups", 5), harvest.backups)
         many(_insert("turns", 8, verb="INSERT OR REPLACE"), harvest.turns)
         many(_UPSERT, harvest.usage)
         many(

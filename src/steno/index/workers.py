@@ -13,7 +13,7 @@ import msgspec
 
 from steno.errors import Unreadable
 from steno.index.scan import Task
-from steno.index.state import Harvest, decode_state, encode_state
+from steno.index.state import Harvest, State, decode_state, encode_state
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
@@ -46,6 +46,8 @@ class Reaped(msgspec.Struct, array_like=True):
     task: int
     harvest: Harvest | None
     problem: str = ""
+    anew: bool = False
+    """Whether what was read of the file before counts no more: it has records in a dialect."""
 
 
 class Workers:
@@ -175,21 +177,28 @@ def _work(jobs: list[Job]) -> bytes:
 
 
 def _read(job: Job) -> Reaped:
-    from steno.format.dialects.detection import dialect_of_source
+    try:
+        state = decode_state(job.state)
+        found = _stretch(job, job.start, state, converted=state.converted if job.start else None)
+        if found.in_dialect:
+            again = _stretch(job, 0, State(), converted=True)
+            return Reaped(job.task, again, anew=bool(job.start))
+        return Reaped(job.task, found)
+    except Unreadable as error:
+        return Reaped(job.task, None, str(error))
+
+
+def _stretch(job: Job, start: int, state: State, *, converted: bool | None) -> Harvest:
+    """Read a stretch of a file; whether it has records in a dialect its beginning may tell."""
+    from steno.format.dialects.detection import is_converted
     from steno.format.slugs import project_of_folder
     from steno.index.harvest import harvest
     from steno.store.archive.opened import open_anywhere
 
-    try:
-        state = decode_state(job.state)
-        # The dialect of a file was told when its beginning was read.
-        known = bool(job.start) and state.dialect == "claude"
-        with open_anywhere(job.path, as_written=known) as source:
-            dialect = dialect_of_source(source)
-            if dialect != "claude" and not job.start:
+    with open_anywhere(job.path, converted=converted) as source:
+        if is_converted(source) and not start:
+            state.converted, state.dialect = True, source.dialect
+            if state.dialect != "claude":
                 # Only the folder's name says where such a session ran.
-                state.dialect = dialect
                 state.project = project_of_folder(os.path.basename(os.path.dirname(job.path)))
-            return Reaped(job.task, harvest(source, job.file, job.start, state, limit=STRETCH))
-    except Unreadable as error:
-        return Reaped(job.task, None, str(error))
+        return harvest(source, job.file, start, state, limit=STRETCH)

@@ -7,6 +7,7 @@ import msgspec
 
 from steno.check.drift import Observer
 from steno.check.observed import Code, Drift
+from steno.check.published import PAGE
 from steno.errors import Unreadable
 from steno.format.catalogue import version_key
 from steno.format.lines import read_pieces
@@ -18,6 +19,7 @@ __all__ = ["MEANS", "Row", "merged", "observe", "rows_of"]
 
 MEANS: Final[dict[Code, str]] = {
     "UNKNOWN_TYPE": "kinds of record that the catalogue does not have",
+    "PUBLISHED_FORM": f"kinds that a published description has and no client writes; see {PAGE}",
     "NEW_BLOCK": "content blocks that it does not have",
     "NEW_TOOL": "tools that it does not have",
     "NEW_FIELD": "fields that it does not have",

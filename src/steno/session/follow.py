@@ -16,6 +16,7 @@ from steno.format.lines import LINE_CAP
 from steno.format.loose import REFUSED, loose
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import BytesSource
+from steno.session.converted_feed import ConvertedFeed
 from steno.session.events import Brief, Event
 from steno.session.feed import Feed
 from steno.session.nodes import Node, read_node
@@ -76,6 +77,7 @@ class Follower:
 
     def __init__(self, start: int = 0, *, agent: bool = False, cap: int = LINE_CAP) -> None:
         self._feed = Feed(start, cap=cap)
+        self._converted = ConvertedFeed()
         self._agent = agent
         self._main = Voice("", agent=agent, whole=not start)
         self._inline: dict[str, Voice] = {}
@@ -96,7 +98,8 @@ class Follower:
         """Take in the next bytes of the file and return what they tell."""
         if isinstance(self.pages, _Kept):
             self.pages.turn_page()
-        return [event for piece in self._feed.take(data) for event in self._piece(piece)]
+        pieces = self._converted.take(self._feed.take(data))
+        return [event for piece in pieces for event in self._piece(piece)]
 
     def _piece(self, piece: Piece) -> Iterator[Event]:
         if isinstance(piece, Gap):

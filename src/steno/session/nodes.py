@@ -7,15 +7,16 @@ from typing import Any, Final
 import msgspec
 
 from steno.format.blocks import ToolResult, ToolUse
+from steno.format.dialects.names import OWN_TYPES, ROLES, SYSTEM_SUBTYPES
 from steno.format.records import Record
 
 __all__ = ["CONVERSATION", "ROLES", "Node", "node_of", "read_node"]
 
 CONVERSATION: Final = frozenset(("user", "assistant", "system", "attachment"))
 """The types that make up a conversation; `progress` and unknown types only link."""
-ROLES: Final = frozenset(("user", "assistant"))
-"""The types that are messages."""
 _FLAGS: Final = frozenset((bool, NoneType))
+_TIMES: Final = frozenset((str, NoneType))
+_REPEATS: Final = b'"repeatsCompactSummary"'
 
 
 class Node(msgspec.Struct, eq=False, gc=False):
@@ -44,6 +45,10 @@ class Node(msgspec.Struct, eq=False, gc=False):
     synthetic_error: bool = False
     uses: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
+    in_dialect: bool = False
+    """Whether the record is in a form that the real client does not write."""
+    repeats: bool = False
+    """Whether it says again, behind a compaction, what stands before it."""
 
     def __repr__(self) -> str:
         return f"<Node {self.index} {self.type} {self.uuid}>"
@@ -92,25 +97,29 @@ def read_node(record: Record, index: int) -> Node:
         intern(envelope.session_id or ""),
         intern(envelope.version or ""),
     )
-    if kind in ROLES or record.role:
+    if kind in ROLES:
         _read_message(node, record)
+    elif kind in OWN_TYPES or (kind == "system" and node.subtype in SYSTEM_SUBTYPES):
+        node.in_dialect = record.dialect != "claude"
+    if kind == "user" and _REPEATS in record.line:
+        node.repeats = record.fields.get("repeatsCompactSummary") is True
     return node
 
 
 def _read_message(node: Node, record: Record) -> None:
     message = record.message
+    if message is None or node.timestamp.__class__ not in _TIMES:
+        node.in_dialect = record.dialect != "claude"
     if message is None:
-        blocks = record.blocks
-    else:
-        blocks = () if isinstance(message.content, str) else message.content or ()
-        node.has_message = True
-        node.has_content = message.content is not None
-        node.message_id = message.id
-        if message.model:
-            node.model = intern(message.model)
-            is_error = bool(record.envelope.is_api_error_message)
-            node.synthetic_error = is_error and node.model == "<synthetic>"
-    for block in blocks:
+        return
+    node.has_message = True
+    node.has_content = message.content is not None
+    node.message_id = message.id
+    if message.model:
+        node.model = intern(message.model)
+        is_error = bool(record.envelope.is_api_error_message)
+        node.synthetic_error = is_error and node.model == "<synthetic>"
+    for block in () if isinstance(message.content, str) else message.content or ():
         if type(block) is ToolUse:
             node.uses += (block.id,)
         elif type(block) is ToolResult:
@@ -152,6 +161,8 @@ def node_of(
     )
     if kind in ROLES:
         _take_message(node, fields["message"], is_error=bool(get("isApiErrorMessage")))
+    if kind == "user":
+        node.repeats = get("repeatsCompactSummary") is True
     return node
 
 

@@ -6,13 +6,18 @@ from functools import cached_property
 from typing import Final
 
 from steno.errors import Unreadable
-from steno.format.dialects.detection import converted, dialect_of_source
-from steno.format.dialects.names import OWN_TYPES, Dialect
+from steno.format.dialects.detection import (
+    convert_source,
+    converted,
+    dialect_of_source,
+    is_converted,
+)
+from steno.format.dialects.names import Dialect
 from steno.format.lines import LINE_CAP, Stretch, make_record, read_bytes, read_pieces
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import Source
 from steno.format.spans import Damage, Span
-from steno.session.nodes import CONVERSATION, Node, read_node
+from steno.session.nodes import Node, read_node
 
 __all__ = ["Transcript", "grown", "load"]
 
@@ -33,6 +38,9 @@ class Transcript:
         self.gaps = gaps
         self.cap = cap
         self.notes: dict[int, tuple[Damage, ...]] = {}
+        self.has_dialect = False
+        """Whether a record is in a form that the real client does not write; none is once the file
+        is converted."""
         self._by_uuid: dict[str, Node] | None = None
         self._recent: dict[int, Record] = {}
 
@@ -40,6 +48,8 @@ class Transcript:
         """Take in the next record of the file; `hold` keeps it at hand."""
         node = read_node(record, len(self.nodes))
         self.nodes.append(node)
+        if node.in_dialect:
+            self.has_dialect = True
         if hold:
             self._recent[record.offset] = record
         if record.notes and not all(note.id in _FOUND_AGAIN for note in record.notes):
@@ -77,8 +87,8 @@ class Transcript:
         Raises:
             Unreadable: the file changed since it was loaded.
         """
-        original = getattr(self.source, "original_record", None)
-        return self.record(node) if original is None else original(node.offset)
+        source = self.source
+        return source.original_record(node.offset) if is_converted(source) else self.record(node)
 
     def _read_again(self, node: Node) -> Record:
         raw = self.source.read(node.offset, node.length)
@@ -103,14 +113,21 @@ class Transcript:
 
     @property
     def dialect(self) -> Dialect:
-        """Which family of writers the file belongs to."""
+        """What most messages of the file are written in."""
         return dialect_of_source(self.source)
+
+    @property
+    def is_converted(self) -> bool:
+        """Whether the file has records in a dialect, and this is its converted form."""
+        return is_converted(self.source)
 
     @cached_property
     def as_written(self) -> "Transcript":
         """The file as a real client reads it: of one in a dialect, before it was converted."""
-        original: Source | None = getattr(self.source, "original", None)
-        return self if original is None else load(original, cap=self.cap, as_written=True)
+        source = self.source
+        if not is_converted(source):
+            return self
+        return load(source.original, cap=self.cap, as_written=True)
 
     @property
     def by_uuid(self) -> dict[str, Node]:
@@ -136,13 +153,15 @@ def load(
 ) -> Transcript:
     """Read a whole file into nodes; memory grows with the number of records, not their size.
 
-    `hold` keeps the records as well, for whoever will ask for all of them. A file in a published
-    dialect is converted to what the real client would have written, unless it is wanted
+    `hold` keeps the records as well, for whoever will ask for all of them. A file with records in a
+    published dialect is converted to what the real client would have written, unless it is wanted
     `as_written`.
     """
     wanted = source if as_written else converted(source, cap=cap)
     transcript = Transcript(wanted, [], [], cap=cap)
     _take_from(transcript, 0, hold=hold)
+    if transcript.has_dialect and not (as_written or is_converted(wanted)):
+        return load(convert_source(source, cap=cap), cap=cap, hold=hold)
     return transcript
 
 
@@ -151,10 +170,9 @@ def grown(before: Transcript, source: Source) -> Transcript:
 
     The nodes of whole lines are the very same ones.
     """
-    if before.dialect != "claude":
+    if before.is_converted:
         # What is added may change what the records before it are.
         return load(source, cap=before.cap)
-    undecided = not any(node.is_message for node in before.nodes)
     start = _last_line(source, min(before.source.size, source.size))
     known = bisect_left(before.nodes, start, key=_offset)
     gaps = bisect_left(before.gaps, start, key=_offset)
@@ -162,9 +180,9 @@ def grown(before: Transcript, source: Source) -> Transcript:
     transcript.notes = {at: notes for at, notes in before.notes.items() if at < start}
     _take_from(transcript, start)
     zeros = any(note.id == "line.nul-run" for gap in transcript.gaps[gaps:] for note in gap.damage)
-    if zeros or (undecided and any(map(_may_speak, transcript.nodes[known:]))):
-        # Where zero bytes are cut depends on where the reading began, and the first messages tell
-        # the dialect.
+    if zeros or transcript.has_dialect:
+        # Where zero bytes are cut depends on where the reading began; a record in a dialect may
+        # change what the records before it are.
         return load(source, cap=before.cap)
     return transcript
 
@@ -187,11 +205,6 @@ def _last_line(source: Source, end: int) -> int:
             return start + found + 1
         end = start
     return 0
-
-
-def _may_speak(node: Node) -> bool:
-    """Whether a record may be a message, in any dialect."""
-    return node.type in CONVERSATION or node.type in OWN_TYPES
 
 
 def _offset(piece: Node | Gap) -> int:

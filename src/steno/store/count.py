@@ -1,12 +1,15 @@
 """How many turns and sub-agents a session has, by a fast scan that decodes only what matters."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from steno.format.dialects.detection import converted
+from steno.format.dialects.detection import convert_source, converted, is_converted
 from steno.format.source import Source
 from steno.store.archive.opened import opened
 from steno.store.found import Found
+
+if TYPE_CHECKING:
+    from steno.session.story.prompts import Origin
 
 __all__ = ["count_agents", "count_turns"]
 
@@ -15,6 +18,8 @@ _MOST_READ: Final = 256 << 20
 """Bytes of the largest file that is scanned; a listing shows no number for a larger one."""
 _SAMPLE: Final = 1 << 16
 _SEAM: Final = "compact_boundary"
+_REPEATED: Final = "repeatsCompactSummary"
+_REPEATS: Final = b'"repeatsCompactSummary"'
 _ASIDE: Final = [b'"isSidechain":true', b'"isSidechain": true']
 
 
@@ -28,18 +33,25 @@ def count_turns(found: Found) -> int | None:
     """
     if found.size > _MOST_READ:
         return None
+    from steno.session.story.prompts import FAINT
+
     places: dict[str | None, int] = {}
     turns: list[str | None] = []
     last = 0
     with opened(found) as original:
         source = converted(original)
-        starts = list(_starts(source))
+        starts = None if is_converted(source) else _starts(source)
+        if starts is None:
+            return _turns_told(convert_source(source))
         ends = (*(start[0] for start in starts[1:]), source.size)
         answers = _Answers(source)
         # Where the file begins in the middle of a turn, that one counts too.
         cut = bool(starts and starts[0][0] and answers.between(0, starts[0][0]))
-        for (offset, parent, faint), end in zip(starts, ends, strict=False):
-            if faint and not answers.between(offset, end):
+        for (offset, parent, origin), end in zip(starts, ends, strict=False):
+            # Behind a compaction the turn before goes on.
+            if origin == "summary" and (turns or cut):
+                continue
+            if origin in FAINT and not answers.between(offset, end):
                 continue
             # A rewind hangs the new prompt on the parent of the one it replaces. A prompt without a
             # parent behind a boundary goes on, as one published description has it.
@@ -51,9 +63,15 @@ def count_turns(found: Found) -> int | None:
             places[parent] = place
             turns.append(parent)
             last = offset
-        # What came behind a compaction is a turn, whatever it is.
-        seam = bool(turns) and _is_compacted(source, last)
-    return len(turns) + cut + seam or min(len(starts), 1)
+    return len(turns) + cut or min(len(starts), 1)
+
+
+def _turns_told(source: Source) -> int:
+    """Return how many turns a session has by telling all of it."""
+    from steno.session.session import Session
+    from steno.session.transcript import load
+
+    return len(Session(load(source)).turns())
 
 
 def count_agents(found: Found, files: Sequence[Found]) -> int:
@@ -91,22 +109,32 @@ def _warms_up(agent: Found) -> bool:
     return first is not None and words_of(first).strip() == WARMUP
 
 
-def _starts(source: Source) -> Iterator[tuple[int, str | None, bool]]:
-    """Yield where a turn begins, the parent of that record, and whether it needs an answer."""
+def _starts(source: Source) -> list[tuple[int, str | None, "Origin"]] | None:
+    """Return where turns may begin, the parents of these records, and where their words come from.
+
+    None where a prompt is written in a dialect: the file is to be converted.
+    """
     from steno.format.lines import read_bytes
     from steno.format.records import Record
     from steno.session.story.prompts import FAINT, STARTS, origin_of
 
-    for offset, line in _candidates(source, b"user"):
+    starts: list[tuple[int, str | None, Origin]] = []
+    for offset, line in _candidates(source, b"user", b"human"):
         if b'"type":"tool_result"' in line:
             continue
         for piece in read_bytes(line):
-            if not isinstance(piece, Record) or piece.type != "user":
+            if not isinstance(piece, Record) or piece.type not in ("user", "human"):
                 continue
+            if piece.dialect != "claude":
+                return None
             origin = origin_of(piece)
-            faint = origin in FAINT
-            if not piece.is_sidechain and (faint or origin in STARTS):
-                yield offset, piece.parent_uuid, faint
+            if piece.is_sidechain or not (origin in FAINT or origin in STARTS):
+                continue
+            # Said again behind a compaction, so that it stays in view.
+            if origin in STARTS and _REPEATS in line and piece.fields.get(_REPEATED) is True:
+                continue
+            starts.append((offset, piece.parent_uuid, origin))
+    return starts
 
 
 class _Answers:

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from steno.format.dialects.names import OWN_TYPES, Dialect
+from steno.format.dialects.names import OWN_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect
 from steno.format.slugs import project_of_folder
 from steno.format.source import Source
 from steno.session.liveness import (
@@ -45,6 +45,7 @@ _TITLE: Final = 200
 
 
 class _Message(msgspec.Struct, gc=False):
+    role: str | None = None
     content: msgspec.Raw = _NOTHING
     model: str | None = None
     stop_reason: str | None = None
@@ -140,13 +141,12 @@ def glance(found: Found, now: float) -> Glance:
     """
     with opened(found) as source:
         look = _look_at(source)
-        if look.speaks_otherwise:
-            from steno.format.dialects.detection import converted, dialect_of_source
+        if look.in_dialect:
+            from steno.format.dialects.detection import convert_source
 
-            made = converted(source)
-            if made is not source:
-                look = _look_at(made)
-                look.dialect = dialect_of_source(made)
+            made = convert_source(source)
+            look = _look_at(made)
+            look.dialect = made.dialect
     stem = os.path.basename(found.path).removesuffix(".jsonl")
     return look.result(found.place.session_id or look.session_id or stem, found, now)
 
@@ -228,8 +228,8 @@ class _Look:
         self.model = self.custom = self.ai = self.last_prompt = self.first_prompt = ""
         self.command = ""
         self.dialect: Dialect = "claude"
-        self.speaks_otherwise = False
-        """Whether a message is written as in a published dialect."""
+        self.in_dialect = False
+        """Whether a record is written as in a published dialect."""
         self.summaries: list[tuple[str, str]] = []
         self.uuids: set[str] = set()
         self.last_uuid = ""
@@ -250,12 +250,12 @@ class _Look:
 
     def take(self, lines: Iterable[_Line]) -> None:
         for line in lines:
-            self.speaks_otherwise = self.speaks_otherwise or _speaks_otherwise(line)
+            self.in_dialect = self.in_dialect or _is_in_dialect(line)
             self._line(line)
 
     def _line(self, line: _Line) -> None:
         match line.type:
-            case "user" | "assistant" | "human" | "tool_result":
+            case "user" | "assistant":
                 self._message(line)
             case "custom-title":
                 self.custom = line.custom_title or self.custom
@@ -360,11 +360,24 @@ class _Look:
         return ending_of(_kind(line, blocks), open_tools, left=self.left, refused=self.refused)
 
 
-def _speaks_otherwise(line: _Line) -> bool:
-    """Whether a record may be one of a published dialect."""
-    if line.type in ("user", "assistant"):
-        return not line.message or bytes(memoryview(line.message)[:1]) == b'"'
-    return line.type in OWN_TYPES
+def _is_in_dialect(line: _Line) -> bool:
+    """Whether a record is one of a published dialect; the same as of `dialect_of`."""
+    message = line.message
+    if line.type in OWN_TYPES:
+        return True
+    if line.type == "system":
+        is_note = (line.subtype or "") in SYSTEM_SUBTYPES and _is_text(message)
+        return line.subtype == "tool_result" or is_note
+    if line.type not in ROLES:
+        return False
+    if not message or bytes(message) == b"null":
+        return line.type == "assistant" and bool(line.subtype)
+    in_millis = line.timestamp.__class__ in (int, float)
+    return _is_text(message) or (in_millis and _message(line).role is None)
+
+
+def _is_text(value: msgspec.Raw) -> bool:
+    return bytes(memoryview(value)[:1]) == b'"'
 
 
 def _kind(line: _Line, blocks: list[_Block]) -> LastMessage:
@@ -420,7 +433,7 @@ def _without_reminders(text: str) -> str:
 
 def _is_human(line: _Line) -> bool:
     """Whether a record is a prompt that somebody typed, not a result, notice or command."""
-    if line.type not in ("user", "human") or line.is_meta or line.is_sidechain:
+    if line.type != "user" or line.is_meta or line.is_sidechain:
         return False
     if line.is_compact_summary:
         return False

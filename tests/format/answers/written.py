@@ -161,7 +161,7 @@ def _composed() -> Iterator[tuple[str, Any]]:
     for size in (199, 200, 201):
         yield f"turn of {size}", made.turn_end("x" * (size - 1) + "y")
     yield "turn cut at a blank", made.turn_end("x" * 199 + " " + "y" * 9)
-    yield "compaction", made.compaction("sum", trigger="auto", tokens=7)
+    yield "compaction", made.compaction("sum", metadata={"trigger": "auto", "preTokens": 7})
     made.rewind("back")
     yield "behind a rewind", made.prompt([{"type": "text", "text": "x"}])
     agent = Composer(

@@ -60,6 +60,9 @@ class _Raw:
         self.changed: dict[str, list[int]] = {}
         """Of each file how often it was changed, and its lines that came and went."""
         self.tools: Counter[str] = Counter()
+        self.texts: Counter[str] = Counter()
+        self.calls: Counter[tuple[str, str]] = Counter()
+        self.failed: set[str] = set()
         self.refused = 0
         self.todos: list[str] = []
         self._calls: dict[str, dict[str, Any]] = {}
@@ -82,8 +85,11 @@ class _Raw:
             if said and not said.startswith(_OWN):
                 self.prompts.append(said)
         for block in blocks:
+            if record.get("type") == "assistant" and block.get("type") == "text":
+                self.texts[block["text"]] += bool(block["text"].strip())
             if block.get("type") == "tool_use" and block["id"] not in self._calls:
                 self._calls[block["id"]] = block
+                self.calls[block["id"], json.dumps(block["input"], sort_keys=True)] += 1
                 self.tools[block["name"]] += 1
             elif block.get("type") == "tool_result":
                 self._result(record, block)
@@ -93,6 +99,7 @@ class _Raw:
         said = block.get("content")
         text = said if isinstance(said, str) else " ".join(p.get("text", "") for p in said or ())
         if block.get("is_error"):
+            self.failed.add(block["tool_use_id"])
             self.refused += bool(_REFUSED.search(text))
             return
         command = call["input"].get("command", "") if call["name"] == "Bash" else ""
@@ -147,7 +154,7 @@ def test_what_was_asked_and_done_is_what_the_raw_lines_say(shared: Path) -> None
         with _opened(path) as session:
             if not _is_plain(session):
                 continue
-            brief = brief_of(session)
+            brief = brief_of(session, full=True)
         looked += 1
         turns = [turn.text for turn in brief.turns if turn.origin == "human" and turn.text]
         assert [_short(text) for text in turns] == [_short(text) for text in raw.prompts], path
@@ -156,6 +163,14 @@ def test_what_was_asked_and_done_is_what_the_raw_lines_say(shared: Path) -> None
         made = [(each.hash, each.files, each.added, each.removed) for each in work.commits]
         assert made == raw.commits, path
         committed += len(made)
+        texts = Counter(text.text for turn in brief.turns for text in turn.texts)
+        assert texts == +raw.texts, path
+        calls = [call for turn in brief.turns for call in turn.calls]
+        given = ((call.id, json.dumps(call.input, sort_keys=True)) for call in calls)
+        assert Counter(given) == raw.calls, path
+        bad = {call.id for call in calls if call.state in ("failed", "denied")}
+        cut_off = {call.id for call in calls if call.state == "interrupted"}
+        assert bad <= raw.failed <= bad | cut_off, path
         tools = Counter(raw.tools)
         tools["Agent"] += tools.pop("Task", 0)
         assert +tools == Counter(work.tools), path

@@ -15,7 +15,15 @@ from tests.builders import Json, Session, session, tool
 from tests.session.opened import opened
 
 from steno.errors import BadRequest
-from steno.report.brief import Brief, as_json, as_markdown, brief_of, tokens_in, values
+from steno.report.brief import (
+    Brief,
+    as_json,
+    as_markdown,
+    brief_of,
+    tokens_in,
+    turn_content,
+    values,
+)
 from steno.report.brief.plain import encoded
 from steno.report.brief.quote import block, shortened, span
 
@@ -30,7 +38,7 @@ class _Hostile:
     """Makes briefs of texts that try to get out; the same number makes the same ones."""
 
     def __init__(self, seed: int) -> None:
-        self._bytes = iter(shake_128(str(seed).encode()).digest(60_000))
+        self._bytes = iter(shake_128(str(seed).encode()).digest(400_000))
 
     def pick(self, some: Sequence[Any]) -> Any:
         return some[next(self._bytes) % len(some)]
@@ -67,7 +75,45 @@ class _Hostile:
                 values.Trouble, "what", "said", solved=both, after=[(self.text(),), ()]
             ),
             slips=2,
+            snapshot_files=(self.text(),),
         )
+
+    def calls(self) -> tuple[turn_content.ToolCall, ...]:
+        """Return calls with hostile names, parameters and outcomes."""
+        states = ["ok", "failed", "denied", "open"]
+        given = [{self.text(): self.text()}, {"a": [self.text() * 9, {self.text(): 1}]}]
+        return self.some(
+            turn_content.ToolCall,
+            *("id", "tool", "outcome"),
+            state=states,
+            input=given,
+            order=[0, 1, 5],
+        )
+
+    def content(self) -> dict[str, Any]:
+        """Return what a turn holds beside its prompt and answer."""
+        both = [True, False]
+        texts = self.some(turn_content.AssistantText, "text", synthetic=both, order=[0, 2, 4])
+        return {
+            "texts": texts,
+            "calls": self.calls(),
+            "agents": self.some(
+                turn_content.SubAgent,
+                *("agent_id", "parent_id", "kind", "task", "prompt", "status", "report"),
+                updates=[0, 2],
+                texts=[texts],
+                calls=[self.calls()],
+            ),
+            "backups": self.some(turn_content.FileBackup, "path", "backup_file", existed=both),
+            "compactions": self.some(
+                turn_content.ContextCompaction,
+                *("trigger", "summary"),
+                kind=["full", "micro"],
+                pre_tokens=[None, 9],
+                compacted_tool_ids=[(self.text(),) * 7, ()],
+            ),
+            "queue": self.some(turn_content.QueueOperation, "operation", "content", "reason"),
+        }
 
     def turn(self, number: int) -> values.Asked:
         return values.Asked(
@@ -77,6 +123,7 @@ class _Hostile:
             answer=self.text(),
             meanwhile=(self.text(),),
             work=self.work(),
+            **self.content(),
         )
 
     def brief(self) -> Brief:
@@ -119,11 +166,12 @@ def outside(markdown: str) -> str:
 @settings(max_examples=60)
 @given(briefs())
 def test_whatever_a_session_says_stays_inside_code_and_acts_on_nothing(brief: Brief) -> None:
-    written = as_markdown(brief)
-    assert _MARK in written
-    assert _MARK not in outside(written)
-    assert not _UNSAFE.search(written)
-    assert "html_block" not in {token.type for token in MarkdownIt("commonmark").parse(written)}
+    for written in (as_markdown(brief), as_markdown(brief, full=True)):
+        assert _MARK in written
+        assert _MARK not in outside(written)
+        assert not _UNSAFE.search(written)
+        kinds = {token.type for token in MarkdownIt("commonmark").parse(written)}
+        assert "html_block" not in kinds
 
 
 @settings(max_examples=40)
@@ -259,7 +307,7 @@ def test_figures_stay_those_of_the_session_whatever_a_budget_leaves_out() -> Non
         written = as_markdown(brief, budget)
         assert "30 files changed, +60 \N{MINUS SIGN}0: " in written
         assert "30 files changed, in no commit" in written
-        assert "name-of-a-file-29" not in written
+        assert "name-of-a-file-29" not in written.partition("## Turns")[0]
 
 
 def test_of_several_sessions_the_newest_keeps_most_and_the_others_are_counted() -> None:
@@ -275,7 +323,7 @@ def test_a_turn_that_lost_its_details_to_the_budget_is_still_told() -> None:
     words = "<command-name>/plan</command-name><command-args>the chart</command-args>"
     one = session(seed=3).user(words).assistant(tool("Bash", command="ls")).result("x")
     one.assistant("Word " * 400).done().turn("And then?", "Nothing.")
-    written = as_markdown(brief_of(opened(one)), 160)
+    written = as_markdown(brief_of(opened(one)), 185)
     assert "Word" not in written
     assert "/plan the chart" in written
 

@@ -178,7 +178,7 @@ def _reaches(evidence: Evidence, client: Client, goal: str | None) -> bool:
 
 
 def _wanted(wish: Wish, evidence: Evidence) -> Iterator[Stage]:
-    if evidence.dialect != "claude":
+    if evidence.is_converted:
         yield convert
     if wish.session:
         yield lambda drafts: keep_session(drafts, name=wish.session)

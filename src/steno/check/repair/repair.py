@@ -25,7 +25,6 @@ from steno.check.repair.leaf import mend_leaf
 from steno.check.repair.lines import mend_lines
 from steno.check.repair.shape import mend_shape
 from steno.check.repair.tools import mend_tools
-from steno.format.dialects.converted import ConvertedSource
 from steno.format.records import Gap, Record
 from steno.format.source import BytesSource, Source
 from steno.session.nodes import Node
@@ -229,7 +228,7 @@ def repair_bytes(data: bytes, *, client: str | Client = LATEST, written: float =
     graph = Graph(load(BytesSource(data)))
     goal = graph.leaf.uuid if graph.leaf is not None else None
     stages = stages_for(goal, habits, datetime.fromtimestamp(written, UTC))
-    first = (convert,) if isinstance(graph.transcript.source, ConvertedSource) else ()
+    first = (convert,) if graph.transcript.is_converted else ()
     return repair(
         graph, stages, lambda chunks: BytesSource(b"".join(chunks)), client=habits, first=first
     )

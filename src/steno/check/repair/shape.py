@@ -3,12 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import msgspec
-
-from steno.check.repair.edits import GONE, Drafts, new_uuid
-from steno.format.blocks import Block, UnknownBlock
-from steno.format.dialects.names import MESSAGE_TYPES
-from steno.format.loose import loose
+from steno.check.repair.edits import Drafts, new_uuid
 from steno.format.records import Record, read_time, time_text
 from steno.format.values import as_object
 from steno.session.nodes import CONVERSATION, Node
@@ -27,8 +22,7 @@ def mend_shape(drafts: Drafts, *, written: datetime) -> None:
     # Read along, not record by record: most need nothing, and are passed over at a glance.
     records = (piece for piece in drafts.transcript.pieces() if isinstance(piece, Record))
     for node, record in zip(drafts.transcript.nodes, records, strict=True):
-        if node.type and not _may_speak(node):
-            _hush(drafts, node, record)
+        if node.type and not node.is_message:
             continue
         if _is_plain(node, record):
             clock.set(node)
@@ -43,20 +37,9 @@ def mend_shape(drafts: Drafts, *, written: datetime) -> None:
             clock.set(node)
 
 
-def _hush(drafts: Drafts, node: Node, record: Record) -> None:
-    """Take words away from a record that is no message: it would pass for one of a dialect."""
-    if record.dialect == "claude" or not isinstance(record.fields.get("message"), str):
-        return
-    lost = f"the words of a record that is no message, {node.uuid}: {record.fields['message']}"
-    what = "take away words that no client reads"
-    drafts.change(node, "fields.dialect", what, {"message": GONE}, lost=lost)
-
-
 def _mend_record(drafts: Drafts, node: Node, record: Record, role: str) -> bool:
     """Give a message what it lacks but for its time; return whether it stays one."""
-    if record.blocks and _is_foreign(record, role):
-        _translate(drafts, node, record, role)
-    elif node.type != role:
+    if node.type != role:
         drafts.change(node, "fields.no-type", f"say that it is the {role}'s", {"type": role})
     if not isinstance(drafts.fields(node).get("message"), dict):
         drafts.set_aside(node, "fields.no-message", "set aside a message that says nothing")
@@ -84,11 +67,7 @@ def _unmark(drafts: Drafts) -> None:
 def _is_plain(node: Node, record: Record) -> bool:
     """Whether a record is a message as clients write them, but perhaps for its time."""
     whole = node.is_message and node.has_message and node.has_content and bool(node.uuid)
-    return whole and record.dialect == "claude" and record.role == node.type
-
-
-def _may_speak(node: Node) -> bool:
-    return node.is_message or node.type in MESSAGE_TYPES or node.subtype == "tool_result"
+    return whole and record.role == node.type
 
 
 def _role_of(record: Record) -> str:
@@ -101,40 +80,10 @@ def _role_of(record: Record) -> str:
     return "assistant" if record.tool_uses or record.message.id else "user"
 
 
-def _is_foreign(record: Record, role: str) -> bool:
-    """Whether a record is written in a way that no client reads."""
-    if record.dialect == "claude":
-        return False
-    message = _message(record)
-    return record.type != role or "role" not in message
-
-
-def _translate(drafts: Drafts, node: Node, record: Record, role: str) -> None:
-    """Write a record of a published dialect as the real client would have."""
-    message = _message(record)
-    content = message.get("content")
-    if not isinstance(content, str | list):
-        content = [_block(block) for block in record.blocks]
-    body: dict[str, Any] = {"role": role, "content": content}
-    if role == "assistant":
-        model = message.get("model") or "unknown"
-        name = message.get("id") or f"msg_{new_uuid(record.line).replace('-', '')[:24]}"
-        body = {"model": model, "id": name, "type": "message", **body}
-    foreign = {key: GONE for key in _FOREIGN if key in record.fields}
-    fields = {"type": role, "message": body, **foreign}
-    drafts.change(node, "fields.dialect", "write it as the real client does", fields)
-
-
 def _message(record: Record) -> dict[str, Any]:
     if record.message is None:
         return {}
     return as_object(record.fields.get("message")) or {}
-
-
-def _block(block: Block) -> dict[str, Any]:
-    if isinstance(block, UnknownBlock):
-        return {**block.fields, "type": block.type}
-    return as_object(loose(msgspec.json.encode(block))) or {}
 
 
 class _Clock:

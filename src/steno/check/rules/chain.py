@@ -6,7 +6,6 @@ from steno.check.evidence import Evidence
 from steno.check.findings import Place, Rule
 from steno.check.readings import NEWEST, speaks
 from steno.check.rules.ids import is_agent_file
-from steno.format.dialects.names import OWN_TYPES
 from steno.format.spans import Span
 from steno.session.nodes import CONVERSATION, Node
 from steno.session.resume.clients import LATEST
@@ -144,9 +143,8 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 _LINKS: Final = CONVERSATION | {"progress"}
-_DIALECT: Final = OWN_TYPES | {""}
-_KNOWN: Final = _LINKS | _DIALECT
-_FIRST: Final = _DIALECT | {"user", "assistant", "attachment"}
+_KNOWN: Final = _LINKS | {""}
+_FIRST: Final = frozenset(("", "user", "assistant", "attachment"))
 
 
 def look(evidence: Evidence) -> None:

@@ -5,6 +5,7 @@ from typing import Final
 from steno.check.compacted import boundaries, unsummed
 from steno.check.evidence import Evidence
 from steno.check.findings import Rule
+from steno.check.published import PAGE
 
 __all__ = ["RULES", "look"]
 
@@ -27,6 +28,7 @@ TITLE_FORM: Final = Rule(
     "message without a parent. No client does: the summary is a `user` record below the boundary, "
     "and a `summary` record is the title of a session. Such a file loads, but the text of the "
     "summary is never sent. Repair adds the message that clients expect.",
+    docs=PAGE,
 )
 LOGICAL_PARENT: Final = Rule(
     "compaction.logical-parent",

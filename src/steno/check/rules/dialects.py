@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from steno.check.findings import Findings, Place, Rule
+from steno.check.published import PAGE
+from steno.check.rules.fields import DIALECT
 from steno.format.dialects.converted import ConvertedSource
-from steno.format.dialects.names import Dialect
+from steno.format.dialects.names import OPERATIONS, ROLES, Dialect
 from steno.format.lines import LINE_CAP, read_pieces
 from steno.format.records import Gap, read_time
 from steno.format.source import Source
@@ -21,15 +23,15 @@ from steno.format.spans import Span
 
 __all__ = ["RULES", "check_dialect"]
 
-_PAGE: Final = "see docs/reference/published-descriptions.md"
 REQUIRED: Final = Rule(
     "dialect.required-field",
     "error",
     "a required field is missing",
-    f"the description requires it of every record of this type; {_PAGE}",
+    "the description requires it of every record of this type",
     "000 requires `type`, `uuid`, `timestamp` and `sessionId`, and `message` of a "
     "`compact_system`; 004 requires `uuid`, `parentUuid`, `sessionId`, `type`, `timestamp` and "
     "`message`.",
+    docs=PAGE,
 )
 NO_MESSAGE: Final = Rule(
     "dialect.no-message",
@@ -45,6 +47,7 @@ DUPLICATE: Final = Rule(
     "two records have the same uuid",
     "the last one counts",
     "Rule 1 of 000 and rule 2 of 004: uuids are unique within a session.",
+    docs=PAGE,
 )
 TIMESTAMP: Final = Rule(
     "dialect.timestamp",
@@ -52,6 +55,7 @@ TIMESTAMP: Final = Rule(
     "a timestamp is not of the form that the description gives",
     "the order of the file counts instead",
     "Rule 2 of 000 wants ISO 8601 text; 004 wants a number of milliseconds.",
+    docs=PAGE,
 )
 PARENT: Final = Rule(
     "dialect.missing-parent",
@@ -59,6 +63,7 @@ PARENT: Final = Rule(
     "a parentUuid names no record of the file",
     "the record begins a branch of its own",
     "Rule 3 of 000 and of 004: a parent is a record of the same session, or null.",
+    docs=PAGE,
 )
 SHAPE: Final = Rule(
     "dialect.message-shape",
@@ -67,6 +72,7 @@ SHAPE: Final = Rule(
     "what can be read of it is read",
     "Rule 4 of 000: `message` is text, `toolArguments` and `metadata` are objects, flags are "
     "booleans.",
+    docs=PAGE,
 )
 TOOL: Final = Rule(
     "dialect.tool-fields",
@@ -74,6 +80,7 @@ TOOL: Final = Rule(
     "a tool call lacks toolName or toolArguments",
     "the call is read with what it has",
     "Rule 5 of 000.",
+    docs=PAGE,
 )
 SIDECHAIN: Final = Rule(
     "dialect.sidechain",
@@ -81,6 +88,7 @@ SIDECHAIN: Final = Rule(
     "a record among a sub-agent's records lacks isSidechain",
     "it is taken for a part of the main conversation",
     "Rule 6 of 000 and rule 5 of 004.",
+    docs=PAGE,
 )
 OPERATION: Final = Rule(
     "dialect.operation",
@@ -89,6 +97,7 @@ OPERATION: Final = Rule(
     "it is read as a note",
     "000 has four: conversation_compacting, conversation_compacted, conversation_restoring and "
     "conversation_restored.",
+    docs=PAGE,
 )
 METADATA: Final = Rule(
     "dialect.metadata",
@@ -96,6 +105,7 @@ METADATA: Final = Rule(
     "a conversation_compacted record has no metadata",
     "nothing says how many messages were kept, so all are",
     "000 lists `metadata` as the conditional field of `conversation_compacted`.",
+    docs=PAGE,
 )
 RESULT: Final = Rule(
     "dialect.unmatched-result",
@@ -103,6 +113,7 @@ RESULT: Final = Rule(
     "a tool result answers no call before it",
     "it is left out of what is sent",
     "Rule 4 of 004: `tool_use_id` names an earlier `tool_use`. In 000 a result follows its call.",
+    docs=PAGE,
 )
 CONTENT: Final = Rule(
     "dialect.content",
@@ -110,6 +121,7 @@ CONTENT: Final = Rule(
     "message.content is neither text nor a list of objects with a type",
     "what can be read of it is read",
     "Rule 6 of 004.",
+    docs=PAGE,
 )
 IMAGE: Final = Rule(
     "dialect.image",
@@ -117,8 +129,19 @@ IMAGE: Final = Rule(
     "an image is not base64 with a media type",
     "the API refuses it; it is left out of what is sent",
     "Rule 7 of 004.",
+    docs=PAGE,
+)
+MIXED: Final = Rule(
+    "dialect.mixed",
+    "warning",
+    "a message is of another form than most of the file",
+    "each message is read by its own form; more than one tool wrote the file",
+    "The descriptions know one form each. A file of a dialect with messages of another dialect, or "
+    "of the real client, follows neither.",
+    docs=PAGE,
 )
 RULES: Final = (
+    MIXED,
     REQUIRED,
     NO_MESSAGE,
     DUPLICATE,
@@ -139,26 +162,16 @@ _REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "spec-000": ("type", "uuid", "timestamp", "sessionId"),
     "spec-004": ("uuid", "parentUuid", "sessionId", "type", "timestamp", "message"),
 }
-_TYPES: Final[dict[str, frozenset[str]]] = {
-    "spec-000": frozenset(("user", "assistant", "system", "compact_system")),
-    "spec-004": frozenset(
-        ("human", "assistant", "tool_result", "compact_prelude", "compact_recap", "system")
-    ),
-}
 _FLAGS: Final = ("isSidechain", "isDeleted", "isAborted", "isMeta", "isError", "is_active")
-_OPERATIONS: Final = frozenset(
-    f"conversation_{name}" for name in ("compacting", "compacted", "restoring", "restored")
-)
 _ISO: Final = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}")
 _MEDIA: Final = re.compile(r"image/[\w.+-]+\Z")
 
 
 def check_dialect(made: ConvertedSource, findings: Findings, *, cap: int = LINE_CAP) -> None:
-    """Look at a file in a dialect by the rules of the document that describes it."""
-    source = made.original
+    """Look at the records of a dialect by the rules of the document that describes them."""
     watch = _Watch(made.dialect, findings, made.unmatched_results())
-    for fields, place in _records(source, cap):
-        watch.take(fields, place)
+    for fields, place in _records(made.original, cap):
+        watch.take(fields, place, made.form_at(place.span.offset))
     watch.finish()
 
 
@@ -176,7 +189,11 @@ class _Watch:
     """One file, record by record."""
 
     def __init__(self, dialect: Dialect, findings: Findings, unmatched: frozenset[int]) -> None:
-        self._dialect = dialect
+        self._most = dialect
+        """The form of most messages of the file."""
+        self._form = dialect
+        """The form of the record that is looked at."""
+        self._met: set[Dialect] = set()
         self._unmatched = unmatched
         """Where results lie that no call could be found for."""
         self._findings = findings
@@ -187,21 +204,42 @@ class _Watch:
         self._parents: list[tuple[str, Place, bool]] = []
         self._unflagged: dict[str, Place] = {}
 
-    def take(self, fields: Json, place: Place) -> None:
-        """Look at the next record."""
+    def take(self, fields: Json, place: Place, form: Dialect) -> None:
+        """Look at the next record, which is written in a form."""
         kind = fields.get("type")
-        if kind is not None and kind not in _TYPES[self._dialect]:
+        if self._most not in (form, "claude") and (form != "claude" or kind in ROLES):
+            self._note(MIXED, place, form if form != "claude" else "the real client's")
+        self._form = form
+        if form == "claude":
+            self._remember(fields, place)
             return
+        if form not in self._met:
+            self._met.add(form)
+            mild = self._most != "claude"
+            self._findings.add(DIALECT, place, f"{DIALECT.title}: {form}", mild=mild)
         self._required(fields, place)
         self._identity(fields, place)
         self._time(fields, place)
         for name in _FLAGS:
             if name in fields and not isinstance(fields[name], bool | None):
                 self._note(SHAPE, place, f"{name} is no boolean")
-        if self._dialect == "spec-000":
+        if self._form == "spec-000":
             self._flat(fields, place)
         else:
             self._nested(fields, place)
+
+    def _remember(self, fields: Json, place: Place) -> None:
+        """Remember what records of a dialect may name of one of the client's."""
+        uuid, side = fields.get("uuid"), fields.get("isSidechain") is True
+        if isinstance(uuid, str):
+            self._seen.setdefault(uuid, place)
+            self._side[uuid] = side
+        message = fields.get("message")
+        content = cast("Json", message).get("content") if isinstance(message, dict) else None
+        for block in cast("list[Any]", content) if isinstance(content, list) else ():
+            found = cast("Json", block) if isinstance(block, dict) else {}
+            if found.get("type") == "tool_use":
+                self._calls[str(found.get("id"))] = side
 
     def finish(self) -> None:
         """Look at what can be said only when all was read."""
@@ -220,7 +258,7 @@ class _Watch:
         self._findings.add(rule, place, f"{rule.title}: {message}" if message else "")
 
     def _required(self, fields: Json, place: Place) -> None:
-        wanted = _REQUIRED[self._dialect]
+        wanted = _REQUIRED[self._form]
         if fields.get("type") == "compact_system":
             wanted = (*wanted, "message")
         for name in wanted:
@@ -250,7 +288,7 @@ class _Watch:
         stamp = fields.get("timestamp")
         if stamp is None:
             return
-        if self._dialect == "spec-000":
+        if self._form == "spec-000":
             fits = isinstance(stamp, str) and _ISO.match(stamp) and read_time(stamp) is not None
         else:
             number = isinstance(stamp, int | float) and not isinstance(stamp, bool)
@@ -285,7 +323,7 @@ class _Watch:
 
     def _operation(self, fields: Json, place: Place) -> None:
         message, metadata = fields.get("message"), fields.get("metadata")
-        if isinstance(message, str) and message not in _OPERATIONS:
+        if isinstance(message, str) and message not in OPERATIONS:
             self._note(OPERATION, place, repr(message)[:60])
         if message == "conversation_compacted" and metadata is None:
             self._note(METADATA, place)

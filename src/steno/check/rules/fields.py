@@ -8,9 +8,10 @@ import msgspec
 
 from steno.check.findings import Findings, Rule
 from steno.check.plain import Shape
+from steno.check.published import PAGE
 from steno.check.seen import Seen
 from steno.format.catalogue import Field, Fields, JsonType, catalogue, json_type
-from steno.format.dialects.names import Dialect
+from steno.format.values import as_object
 from steno.session.nodes import ROLES
 
 __all__ = ["RULES", "Watch"]
@@ -60,6 +61,17 @@ DIALECT: Final = Rule(
     "there is no conversation, 2.1.42 crashes. A file of such records is converted for everything "
     "that steno shows, checked by the rules of its own description, and this is an info; in a file "
     "of the real client it is an error. It is said once per file.",
+    docs=PAGE,
+)
+_BACKUP_TEXT: Final = Rule(
+    "fields.backup-text",
+    "info",
+    "a file-history-snapshot holds text where the client names a backup",
+    "clients do not take the text for a backup, so /rewind does not restore the file",
+    "`snapshot.trackedFileBackups` names for each file a backup under `file-history`: "
+    "`{backupFileName, version, backupTime}`. One published description has the content of the "
+    "file there. It is said once per file.",
+    docs=PAGE,
 )
 _MISSING: Final = Rule(
     "fields.missing",
@@ -84,14 +96,13 @@ RULES: Final[tuple[Rule, ...]] = (
     _NO_PARENT,
     _NO_MESSAGE,
     DIALECT,
+    _BACKUP_TEXT,
     _MISSING,
     _TYPE,
 )
 
 # Other rules speak of these, where they matter more.
-_JUDGED_ELSEWHERE: Final[dict[str, frozenset[str]]] = {
-    "claude": frozenset(("type", "uuid", "parentUuid", "message", "timestamp")),
-}
+_JUDGED_ELSEWHERE: Final = frozenset(("type", "uuid", "parentUuid", "message", "timestamp"))
 _EXAMPLES: Final[tuple[Any, ...]] = (None, True, 0, 0.0, "", {}, [])
 _JSON_TYPES: Final[dict[type, JsonType]] = {type(each): json_type(each) for each in _EXAMPLES}
 _INNER: Final = {"attachment": "attachment", "progress": "data"}
@@ -112,9 +123,9 @@ class Watch:
     def __init__(self) -> None:
         self._known: set[tuple[Any, ...]] = set()
         self._said: set[tuple[str, str, str]] = set()
-        self._dialects: set[Dialect] = set()
         self._version = ""
         self._spoke = False
+        self._has_text = False
 
     def on_record(self, seen: Seen, findings: Findings) -> None:
         """Judge one record; one that looks like an earlier one costs a look into a set."""
@@ -124,6 +135,10 @@ class Watch:
             if node.uuid is None or not seen.shape.is_linked:
                 self._look_at_message(seen, findings)
             self._spoke = True
+        elif node.type == "file-history-snapshot" and not self._has_text:
+            self._has_text = _holds_text(seen.fields)
+            if self._has_text:
+                findings.add(_BACKUP_TEXT, seen.place)
         looks = (seen.shape, version, _variety(seen))
         if looks in self._known:
             return
@@ -135,8 +150,6 @@ class Watch:
 
     def _look_at_message(self, seen: Seen, findings: Findings) -> None:
         node, fields = seen.node, seen.fields
-        if seen.dialect != "claude":
-            return
         mild = node.sidechain
         if node.uuid is None:
             findings.add(_NO_UUID, seen.place, mild=mild)
@@ -150,11 +163,7 @@ class Watch:
         if not seen.node.type:
             findings.add(_NO_TYPE, seen.place, mild=not ("uuid" in fields or "message" in fields))
             return
-        dialect = seen.dialect
-        if dialect != "claude" and dialect not in self._dialects:
-            self._dialects.add(dialect)
-            findings.add(DIALECT, seen.place, f"{DIALECT.title}: {dialect}")
-        verdict = _verdict(dialect, seen.kind, self._version, seen.shape)
+        verdict = _verdict(seen.kind, self._version, seen.shape)
         for name in verdict.missing:
             if self._is_news("missing", verdict.kind, name):
                 findings.add(_MISSING, seen.place, f"{verdict.kind} without {name}")
@@ -169,6 +178,12 @@ class Watch:
             return False
         self._said.add(key)
         return True
+
+
+def _holds_text(fields: dict[str, Any]) -> bool:
+    """Whether a snapshot has the content of a file, as one published description has it."""
+    backups: Any = (as_object(fields.get("snapshot")) or {}).get("trackedFileBackups")
+    return any(isinstance(each, str) for each in (as_object(backups) or {}).values())
 
 
 def _variety(seen: Seen) -> Any:
@@ -195,16 +210,11 @@ def _text(value: Any) -> str | None:
 
 
 @lru_cache(maxsize=4_096)
-def _verdict(
-    dialect: Dialect,
-    kind: str,
-    version: str,
-    shape: Shape,
-) -> _Verdict:
-    known = _known_fields(dialect, kind)
+def _verdict(kind: str, version: str, shape: Shape) -> _Verdict:
+    known = _known_fields(kind)
     if known is None:
         return _Verdict(kind, (), ())
-    passed_over = _JUDGED_ELSEWHERE.get(dialect, frozenset())
+    passed_over = _JUDGED_ELSEWHERE
     if not kind.startswith(("user/", "assistant/")):
         passed_over -= {"uuid", "parentUuid", "timestamp"}
     missing = tuple(
@@ -226,8 +236,8 @@ def _odd_types(
 
 
 @lru_cache(maxsize=1_024)
-def _known_fields(dialect: Dialect, kind: str) -> Fields | None:
-    entry = catalogue().kind(kind, dialect)
+def _known_fields(kind: str) -> Fields | None:
+    entry = catalogue().kind(kind, "claude")
     return catalogue().fields(entry) if entry else None
 
 

@@ -147,9 +147,8 @@ class Watch:
     def on_record(self, seen: Seen, findings: Findings) -> None:
         """Look at one message and its blocks."""
         message = seen.message
-        # A message with a role is the API's own; to ask for the dialect costs more.
-        if message is None or ("role" not in message and seen.dialect != "claude"):
-            if message is None and "message" in seen.fields and seen.dialect == "claude":
+        if message is None:
+            if "message" in seen.fields:
                 findings.defer(_NOT_A_MESSAGE, seen.place, _NOT_A_MESSAGE.title, seen.node.index)
             return
         kind, role, content = seen.node.type, message.get("role"), message.get("content")

@@ -68,7 +68,7 @@ def on_record(seen: Seen, findings: Findings) -> None:
     """Judge the time of a message that has none, or one that is no text."""
     node = seen.node
     stamp = node.timestamp
-    if node.is_message and not isinstance(stamp, str) and seen.dialect == "claude":
+    if node.is_message and not isinstance(stamp, str):
         rule = _MISSING if stamp is None else _NUMBER
         message = rule.title if stamp is None else f"{rule.title}: {stamp}"
         findings.defer(rule, seen.place, message, node.index)

@@ -1,4 +1,4 @@
-"""A file in a dialect, read as the file that the real client would have written.
+"""A file with records in a dialect, read as the file that the real client would have written.
 
 The bytes of the file are never changed; `ConvertedSource` makes each line when it is asked for.
 Every layer that reads sessions reads this one, so that none needs to know of dialects. A place in
@@ -6,6 +6,7 @@ it is a place in the original file by `original_span`.
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Literal, Self, TypeAlias, cast
 
@@ -14,9 +15,10 @@ import msgspec
 from steno.errors import Unreadable
 from steno.format.dialects import fields as client
 from steno.format.dialects.compactions import plan_compactions
+from steno.format.dialects.detection import vote_of
 from steno.format.dialects.links import link
 from steno.format.dialects.names import Dialect
-from steno.format.dialects.rows import Json, Row, row_of
+from steno.format.dialects.rows import Json, Row, decide_form, row_of
 from steno.format.lines import LINE_CAP, read_bytes, read_pieces
 from steno.format.loose import loose
 from steno.format.records import Gap, Record
@@ -45,11 +47,19 @@ class _Line(msgspec.Struct, frozen=True, eq=False):
 class ConvertedSource:
     """The converted file, as a source of bytes."""
 
-    def __init__(self, original: Source, dialect: Dialect, *, cap: int = LINE_CAP) -> None:
+    def __init__(self, original: Source, *, cap: int = LINE_CAP) -> None:
         self.original = original
-        self.dialect: Dialect = dialect
-        pieces = list(_pieces(original, dialect, cap))
+        votes: Counter[Dialect] = Counter()
+        pieces = list(_pieces(original, votes, cap))
         rows = [piece for piece in pieces if isinstance(piece, Row)]
+        self.dialect: Dialect = _most(votes)
+        """What most messages of the file are written in; it may be the real client's own form."""
+        for row in rows:
+            decide_form(row, self.dialect)
+        self._forms: dict[int, Dialect] = {
+            row.offset: row.form for row in rows if row.form and not row.is_client
+        }
+        self.records_in_dialect = len(self._forms)
         link(rows)
         plan_compactions(rows)
         self._lines: list[_Line] = []
@@ -107,7 +117,7 @@ class ConvertedSource:
         """Return where the record lies in the original file that stands, or begins, at a place."""
         if not self._lines:
             return Span(0, 0)
-        made_from = self._lines[max(0, bisect_right(self._starts, offset) - 1)].made_from
+        made_from = self._line_at(offset).made_from
         return Span(made_from.offset, made_from.length)
 
     def original_record(self, offset: int) -> Record:
@@ -122,10 +132,52 @@ class ConvertedSource:
             )
         return Record(found.line, span.offset, found.ending, found.envelope, found.notes)
 
+    def purpose_at(self, offset: int) -> str:
+        """Return what the record at a place is for: `record`, or why it was inserted."""
+        return self._line_at(offset).purpose
+
     def inserted(self, offset: int) -> bool:
         """Whether the record at a place is one that the original file does not have."""
-        line = self._lines[max(0, bisect_right(self._starts, offset) - 1)]
-        return line.purpose not in ("record", "deleted", "gap")
+        return self._line_at(offset).purpose not in ("record", "deleted", "gap")
+
+    @property
+    def label(self) -> str:
+        """What the file is, in a few words."""
+        if self.dialect != "claude":
+            return f"dialect {self.dialect}, converted"
+        return f"{self._some} in the dialect {self._names}, converted"
+
+    @property
+    def description(self) -> str:
+        """What the file is, as the end of a sentence that begins with its name."""
+        if self.dialect != "claude":
+            return f"is written in the dialect {self.dialect}"
+        return f"has {self._some} in the dialect {self._names}"
+
+    @property
+    def _some(self) -> str:
+        number = self.records_in_dialect
+        return f"{number:,} record{'s' if number != 1 else ''}"
+
+    @property
+    def _names(self) -> str:
+        return " and ".join(sorted(set(self._forms.values())))
+
+    def is_client(self, offset: int) -> bool:
+        """Whether the real client wrote the record at a place, and it is not hidden."""
+        line = self._line_at(offset)
+        is_own = isinstance(line.made_from, Gap) or line.made_from.is_client
+        return is_own and line.purpose in ("record", "gap")
+
+    def changed(self, offset: int) -> bool:
+        """Whether the record at a place is not, byte for byte, one of the original file."""
+        line = self._line_at(offset)
+        made_from = line.made_from
+        return isinstance(made_from, Row) and not _is_kept(made_from, line.purpose)
+
+    def form_at(self, offset: int) -> Dialect:
+        """Return the form of the record at a place in the original file."""
+        return self._forms.get(offset, "claude")
 
     def hidden(self) -> frozenset[str]:
         """Return the ids of what is not part of the conversation: deleted, or not active."""
@@ -158,12 +210,35 @@ class ConvertedSource:
             if isinstance(row, Row) and row.kind == "result" and not (row.names_call or row.call)
         )
 
+    def undecided(self) -> frozenset[int]:
+        """Return where results lie at the end of the file whose calls the next record may change.
+
+        They name no call, and a call of their response has no result yet.
+        """
+        rows = [line.made_from for line in self._lines if line.purpose == "record"]
+        last: list[Row] = []
+        for row in reversed(rows):
+            if isinstance(row, Gap) or row.kind not in ("result", "note") or row.names_call:
+                break
+            last.append(row)
+        calls = {row.call for row in last if row.call}
+        answered = {call for row in rows if isinstance(row, Row) for call in row.results}
+        groups = {id(row.group) for row in rows if isinstance(row, Row) and calls & {*row.calls}}
+        is_open = any(
+            call not in answered
+            for row in rows
+            if isinstance(row, Row) and row.group is not None and id(row.group) in groups
+            for call in row.calls
+        )
+        return frozenset(row.offset for row in last) if is_open else frozenset()
+
+    def _line_at(self, offset: int) -> _Line:
+        return self._lines[max(0, bisect_right(self._starts, offset) - 1)]
+
     def _make(self, line: _Line) -> bytes:
         made_from = line.made_from
         raw = self.original.read(made_from.offset, made_from.length)
-        if isinstance(made_from, Gap):
-            return raw if raw.endswith(b"\n") else raw + b"\n"
-        if made_from.kind == "other" and line.purpose == "record":
+        if isinstance(made_from, Gap) or _is_kept(made_from, line.purpose):
             return raw if raw.endswith(b"\n") else raw + b"\n"
         fields = _fields(raw)
         return msgspec.json.encode(_MAKERS[line.purpose](fields, made_from)) + b"\n"
@@ -179,14 +254,24 @@ _MAKERS: Final[dict[_Purpose, Callable[[Json, Row], Json]]] = {
 }
 
 
-def _pieces(source: Source, dialect: Dialect, cap: int) -> Iterator[Row | Gap]:
+def _pieces(source: Source, votes: Counter[Dialect], cap: int) -> Iterator[Row | Gap]:
     for piece in read_pieces(source, cap=cap):
         if isinstance(piece, Gap):
             yield piece
         else:
-            own = piece.dialect
-            used = dialect if own == "claude" else own
-            yield row_of(piece.fields, used, piece.offset, piece.length)
+            votes.update(vote_of(piece))
+            yield row_of(piece.fields, piece.dialect, piece.offset, piece.length)
+
+
+def _most(votes: Counter[Dialect]) -> Dialect:
+    if votes.total() <= 2 * votes["claude"]:
+        return "claude"
+    return "spec-000" if votes["spec-000"] >= votes["spec-004"] else "spec-004"
+
+
+def _is_kept(row: Row, purpose: _Purpose) -> bool:
+    """Whether a line is the original one: the client wrote it, and it stays where it was."""
+    return purpose == "record" and row.is_client and client.keeps_parent(row)
 
 
 def _planned(

@@ -1,53 +1,69 @@
-"""Which dialect a file has, and the file as the real client would have written it."""
+"""Whether a file has records in a dialect, and the file as the real client would have written it.
+
+A file of a dialect shows it at its beginning. Any other file is read first, as nearly none has such
+a record; whoever reads it sees the first one, and reads the file again, converted.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
-from steno.format.dialects.names import Dialect
+from steno.format.dialects.names import ROLES, Dialect
 from steno.format.lines import LINE_CAP, read_bytes, read_pieces
 from steno.format.records import Piece, Record
 from steno.format.source import OpenSource, Source
 
-__all__ = ["converted", "converted_file", "dialect_of_file", "dialect_of_source"]
+if TYPE_CHECKING:
+    from steno.format.dialects.converted import ConvertedSource
+
+__all__ = ["begins_in_dialect", "convert_open", "convert_source", "converted", "dialect_of_source"]
+__all__ += ["is_converted", "label_of", "records_in_dialect", "vote_of"]
 
 _RECORDS_TRIED: Final = 100
 _HEAD: Final = 1 << 16
 _CERTAIN: Final = 2
 """How many more messages must be of one kind than of others for the rest not to be looked at."""
-_ROLES: Final = frozenset(("user", "assistant"))
 
 
 def converted(source: Source, *, cap: int = LINE_CAP) -> Source:
-    """Return a source as the real client would have written it: itself, if the client did."""
-    if dialect_of_source(source) != "claude":
+    """Return a source as the real client would have written it, if its beginning is in a dialect.
+
+    Records of a dialect further down are found by whoever reads them: `convert_source`.
+    """
+    if is_converted(source) or not begins_in_dialect(source, cap=cap):
         return source
-    dialect = dialect_of_file(source, cap=cap)
-    if dialect == "claude":
-        return source
+    return convert_source(source, cap=cap)
+
+
+def convert_source(source: Source, *, cap: int = LINE_CAP) -> "ConvertedSource":
+    """Return a source as the real client would have written it."""
     from steno.format.dialects.converted import ConvertedSource
 
-    return ConvertedSource(source, dialect, cap=cap)
+    return source if isinstance(source, ConvertedSource) else ConvertedSource(source, cap=cap)
 
 
-def dialect_of_file(source: Source, *, cap: int = LINE_CAP) -> Dialect:
-    """Return the dialect of a file, by what most of its first messages are written in.
+def convert_open(source: OpenSource, *, known: bool | None = None) -> OpenSource:
+    """Return an open file as the real client would have written it; it is closed with it.
 
-    A record that looks like one of a dialect may stand in a file of the real client, damaged.
+    `known` says whether it has records in a dialect; without it only its beginning is looked at.
     """
+    if not (begins_in_dialect(source) if known is None else known):
+        return source
+    return convert_source(source)
+
+
+def begins_in_dialect(source: Source, *, cap: int = LINE_CAP) -> bool:
+    """Whether most of the first messages of a file are written in a dialect."""
     votes: Counter[Dialect] = Counter()
     for tried, piece in enumerate(_first_pieces(source, cap)):
         if isinstance(piece, Record):
-            votes.update(_vote(piece))
+            votes.update(vote_of(piece))
             others = votes.total() - votes["claude"]
             if abs(votes["claude"] - others) > _CERTAIN:
                 break
         if tried >= _RECORDS_TRIED:
             break
-    others = votes.total() - votes["claude"]
-    if others <= votes["claude"]:
-        return "claude"
-    return "spec-000" if votes["spec-000"] >= votes["spec-004"] else "spec-004"
+    return votes.total() > 2 * votes["claude"]
 
 
 def _first_pieces(source: Source, cap: int) -> Iterable[Piece]:
@@ -61,25 +77,30 @@ def _first_pieces(source: Source, cap: int) -> Iterable[Piece]:
     )
 
 
-def _vote(record: Record) -> tuple[Dialect, ...]:
+def vote_of(record: Record) -> tuple[Dialect, ...]:
     """Return what a record is written in, where it says so."""
     kind = record.type
-    if kind in _ROLES and record.message is not None and record.message.role:
+    if kind in ROLES and record.message is not None and record.message.role:
         return ("claude",)
     dialect = record.dialect
     return (dialect,) if dialect != "claude" else ()
 
 
-def converted_file(source: OpenSource) -> OpenSource:
-    """Return an open file as the real client would have written it; it is closed with it."""
-    dialect = dialect_of_file(source)
-    if dialect == "claude":
-        return source
-    from steno.format.dialects.converted import ConvertedSource
-
-    return ConvertedSource(source, dialect)
-
-
 def dialect_of_source(source: Source) -> Dialect:
-    """Return the dialect of the file behind a source that `converted` returned."""
-    return getattr(source, "dialect", "claude")
+    """Return the dialect that most messages of a file are written in."""
+    return source.dialect if is_converted(source) else "claude"
+
+
+def is_converted(source: object) -> TypeGuard["ConvertedSource"]:
+    """Whether a source is the converted form of another one."""
+    return getattr(source, "original", None) is not None and hasattr(source, "original_span")
+
+
+def label_of(source: object) -> str:
+    """Return what a file with records in a dialect is, in a few words; nothing for any other."""
+    return source.label if is_converted(source) else ""
+
+
+def records_in_dialect(source: object) -> int:
+    """Return how many records of a file are in a form that the real client does not write."""
+    return source.records_in_dialect if is_converted(source) else 0

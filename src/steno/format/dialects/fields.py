@@ -1,5 +1,6 @@
 """Records of a dialect, written as the real client writes them."""
 
+import re
 from datetime import timedelta
 from typing import Any, Final, cast
 from uuid import NAMESPACE_OID, uuid5
@@ -8,7 +9,7 @@ from steno.format.dialects.rows import Json, Row, content_of
 from steno.format.records import read_time, time_text
 
 __all__ = ["boundary_of", "client_fields", "client_time", "deleted_fields", "derived_uuid"]
-__all__ += ["interruption_of", "leaf_marker", "link_to", "summary_of"]
+__all__ += ["interruption_of", "keeps_parent", "leaf_marker", "link_to", "summary_of"]
 
 _INTERRUPTED: Final = "[Request interrupted by user]"
 _INTERRUPTED_CALL: Final = "[Request interrupted by user for tool use]"
@@ -21,6 +22,7 @@ _OWN: Final = frozenset(
 )
 """Fields that are written anew or have no meaning to the client; all others are taken over."""
 _STEP: Final = timedelta(milliseconds=1)
+_CLIENT_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", re.ASCII)
 _SESSION: Final = ("cwd", "sessionId", "version", "gitBranch")
 _OPERATIONS: Final = {
     "compacting": "Compacting the conversation",
@@ -32,6 +34,8 @@ _OPERATIONS: Final = {
 
 def client_fields(fields: Json, row: Row) -> Json:
     """Return a record as the real client would have written it."""
+    if row.is_client:
+        return {**fields, "parentUuid": _parent_of(row)}
     match row.kind:
         case "prompt" | "preserved" | "summary":
             return _prompt(fields, row)
@@ -62,8 +66,12 @@ def client_time(value: Any) -> Any:
 
     >>> client_time(1738160130123)
     '2025-01-29T14:15:30.123Z'
+    >>> client_time("2025-01-29 14:15")
+    '2025-01-29T14:15:00.000Z'
     """
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return value
+    if isinstance(value, str) and _CLIENT_TIME.fullmatch(value):
         return value
     time = read_time(value)
     return value if time is None else time_text(time)
@@ -72,14 +80,23 @@ def client_time(value: Any) -> Any:
 # The records of the file
 
 
-def _envelope(fields: Json, row: Row, kind: str) -> Json:
-    known = row.above is not None or row.boundary
-    parent = derived_uuid(row, "boundary") if row.boundary else link_to(row.above)
+def keeps_parent(row: Row) -> bool:
+    """Whether a record follows what it says that it follows."""
+    return not row.uuid or row.parent == row.uuid or _parent_of(row) == row.parent
+
+
+def _parent_of(row: Row) -> str | None:
+    if row.boundary:
+        return derived_uuid(row, "boundary")
     # A parent that the file does not have stays named, so that it is found to be missing.
-    parent = parent if known or row.rooted else row.parent
+    is_known = row.above is not None or row.rooted
+    return link_to(row.above) if is_known else row.parent
+
+
+def _envelope(fields: Json, row: Row, kind: str) -> Json:
     extra = {key: value for key, value in fields.items() if key not in _OWN}
     return {
-        "parentUuid": parent,
+        "parentUuid": _parent_of(row),
         "isSidechain": row.sidechain,
         "userType": fields.get("userType", "external"),
         **extra,

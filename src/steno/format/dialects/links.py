@@ -24,6 +24,7 @@ def link(rows: Sequence[Row]) -> None:
     given = _Parents(rows)
     owners = _pair(rows, given)
     _hide_with_calls(rows, owners)
+    _keep_with_calls(rows, owners)
     _place(rows, given)
     _arrange(rows, owners, given)
     _mark_inactive(rows)
@@ -57,9 +58,12 @@ class _Parents:
 
     def _parent(self, row: Row, before: Row | None) -> Row | None:
         # A record may leave its parent out: it then follows the one before it in the file.
-        parent = self._by_uuid.get(row.parent or "") if row.has_parent else before
+        named = row.has_parent or row.is_client
+        parent = self._by_uuid.get(row.parent or "") if named else before
         if parent is row:
             return None
+        if row.is_client:
+            return parent
         is_sibling = before is not None and before.has_parent and row.parent == before.parent
         if before is not None and is_sibling and _are_parallel(before, row):
             return before
@@ -81,6 +85,7 @@ class _Parents:
 def _are_parallel(one: Row, other: Row) -> bool:
     """Whether two calls on the same parent were made together, and are no branches."""
     calls = bool(one.calls and other.calls) and one.kind == other.kind == "answer"
+    calls = calls and not one.is_client
     return calls and one.active is None and other.active is None and bool(one.parent)
 
 
@@ -136,6 +141,14 @@ def _hide_with_calls(rows: Sequence[Row], owners: dict[str, Row]) -> None:
             row.deleted = True
 
 
+def _keep_with_calls(rows: Sequence[Row], owners: dict[str, Row]) -> None:
+    """A result is in the conversation of its call: the sub-agent's, or the main one."""
+    for row in rows:
+        caller = _caller(row, owners)
+        if caller is not None and not row.is_client:
+            row.sidechain = caller.sidechain
+
+
 # Places
 
 
@@ -143,6 +156,9 @@ def _place(rows: Sequence[Row], given: _Parents) -> None:
     """Give each row the nearest record above it that is in the same conversation."""
     known: dict[int, Row | None] = {}
     for row in rows:
+        if row.is_client:
+            row.above = _kept_above(row, given)
+            continue
         path: list[Row] = []
         above = given.of(row)
         while above is not None and (above.deleted or above.sidechain != row.sidechain):
@@ -157,6 +173,15 @@ def _place(rows: Sequence[Row], given: _Parents) -> None:
             above = None if ends else given.of(above)
         known.update(dict.fromkeys((id(each) * 2 + row.sidechain for each in path), above))
         row.above = above if above is not row else None
+
+
+def _kept_above(row: Row, given: _Parents) -> Row | None:
+    """Return the record that one of the client's follows: the one it names, unless it is deleted."""
+    above, seen = given.of(row), {id(row)}
+    while above is not None and above.deleted and id(above) not in seen:
+        seen.add(id(above))
+        above = given.of(above)
+    return above
 
 
 class _Cluster:
@@ -176,10 +201,13 @@ def _arrange(rows: Sequence[Row], owners: dict[str, Row], given: _Parents) -> No
     """Put the lines of each response behind one another, then its results, then the rest."""
     clusters: dict[int, _Cluster] = {}
     for row in rows:
-        if row.deleted or row.kind == "other":
+        if row.deleted:
             continue
         cluster = clusters.get(id(row.above))
-        if row.kind == "answer":
+        if row.is_client and cluster is None:
+            # What the client wrote among its own records stays where it is.
+            continue
+        if row.kind == "answer" and not row.is_client:
             # What follows a deleted prompt is an answer of its own.
             joins = row.above is not None and row.above is given.of(row)
             clusters[id(row)] = _take_answer(row, cluster if joins else None, cluster)
@@ -231,12 +259,44 @@ def _mark_inactive(rows: Sequence[Row]) -> None:
         return
     leads = _leading_to_active(rows)
     chosen = {id(row.above) for row in rows if id(row) in leads and row.above is not None}
+    off = {id(row) for row in rows if id(row) not in leads and _is_off(row, chosen)}
+    known: dict[int, bool] = {}
     for row in rows:
-        if row.deleted or row.sidechain:
-            continue
-        above = row.above
-        off = row.active is False or (above is not None and id(above) in chosen)
-        row.inactive = (above is not None and above.inactive) or (off and id(row) not in leads)
+        row.inactive = not row.deleted and not row.sidechain and _hangs_on(row, off, known)
+    spoken = [row for row in rows if row.kind in _MESSAGES and not (row.deleted or row.sidechain)]
+    if all(row.inactive for row in spoken):
+        # A file that calls nothing active has no other branch to show.
+        for row in rows:
+            row.inactive = False
+
+
+def _is_off(row: Row, chosen: set[int]) -> bool:
+    """Whether a branch that is not active begins with a row."""
+    if row.active is False:
+        return True
+    # The results of a client's calls hang on them beside what goes on.
+    begins = row.kind in ("prompt", "answer", "preserved", "summary") or not row.is_client
+    return begins and row.above is not None and id(row.above) in chosen
+
+
+def _hangs_on(row: Row, off: set[int], known: dict[int, bool]) -> bool:
+    """Whether a row, or one above it, is among those that are off."""
+    path: list[int] = []
+    at: Row | None = row
+    answer = False
+    while at is not None:
+        key = id(at)
+        if key in known:
+            answer = known[key]
+            break
+        known[key] = False  # what a ring ends in
+        path.append(key)
+        if key in off:
+            answer = True
+            break
+        at = at.above
+    known.update(dict.fromkeys(path, answer))
+    return answer
 
 
 def _leading_to_active(rows: Sequence[Row]) -> set[int]:

@@ -4,9 +4,9 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 
-from steno.format.dialects.names import Dialect
+from steno.format.dialects.names import OWN_TYPES, ROLES, SYSTEM_SUBTYPES, Dialect
 
-__all__ = ["Json", "Kind", "Row", "content_of", "row_of"]
+__all__ = ["Json", "Kind", "Row", "content_of", "decide_form", "row_of"]
 
 Json: TypeAlias = dict[str, Any]
 Kind: TypeAlias = Literal[
@@ -51,6 +51,7 @@ _KINDS: Final[dict[Any, Kind]] = {
     "compact_recap": "summary",
 }
 _SYSTEM: Final[dict[Any, Kind]] = {"tool_result": "result", "error": "error"}
+_FORMS: Final = OWN_TYPES | ROLES | {"system"}
 
 
 class Row(msgspec.Struct, eq=False, kw_only=True):
@@ -59,6 +60,10 @@ class Row(msgspec.Struct, eq=False, kw_only=True):
     offset: int
     length: int
     kind: Kind
+    form: Dialect | None = None
+    """The form it is written in; None where it could be of several, until its file decides."""
+    likely: Dialect = "claude"
+    """The form it has if its file does not decide."""
     uuid: str | None = None
     parent: str | None = None
     has_parent: bool = False
@@ -71,8 +76,6 @@ class Row(msgspec.Struct, eq=False, kw_only=True):
     """The ids of its tool calls."""
     results: tuple[str, ...] = ()
     """The ids of the calls that it says it answers."""
-    names_call: bool = True
-    """Whether a result says which call it answers; in `spec-000` none does."""
     text: bool = False
     """Whether it has anything to say."""
     compact_command: bool = False
@@ -100,18 +103,30 @@ class Row(msgspec.Struct, eq=False, kw_only=True):
     """Whether a compaction leaves out messages before it."""
     kept: "tuple[Row, ...]" = ()
     """The messages before a compaction that it keeps."""
+    names_call: bool = True
+    """Whether a result says which call it answers; in `spec-000` none does."""
     by_command: bool = False
     """Whether the user asked for the compaction."""
 
+    @property
+    def is_client(self) -> bool:
+        """Whether the real client wrote it: it keeps its place, and flags of a dialect say nothing.
+
+        The client sends a record of its own form whatever `isDeleted` or `is_active` it has.
+        """
+        return self.form == "claude"
+
 
 def row_of(fields: Json, dialect: Dialect, offset: int, length: int) -> Row:
-    """Return a record as the conversion needs it."""
+    """Return a record as the conversion needs it; `dialect` is what the record shows of its form."""
     kind = _kind(fields)
     content = content_of(fields)
     row = Row(
         offset=offset,
         length=length,
         kind=kind,
+        form=None if _is_ambiguous(fields, dialect) else dialect,
+        likely=dialect,
         uuid=_name(fields.get("uuid")),
         parent=_name(fields.get("parentUuid")),
         has_parent="parentUuid" in fields,
@@ -127,9 +142,6 @@ def row_of(fields: Json, dialect: Dialect, offset: int, length: int) -> Row:
             row.calls = (row.uuid or "",)
     elif kind == "result":
         row.results = tuple(_named(content, "tool_result", "tool_use_id"))
-        row.names_call = bool(row.results) or dialect == "spec-004"
-    elif kind == "error":
-        row.names_call = False
     elif kind == "prompt":
         row.compact_command = isinstance(content, str) and content.lstrip().startswith("/compact")
         if fields.get("type") == "user" and isinstance(content, list):
@@ -142,6 +154,49 @@ def row_of(fields: Json, dialect: Dialect, offset: int, length: int) -> Row:
         metadata = fields.get("compactMetadata")
         row.metadata = cast("Json", metadata) if isinstance(metadata, dict) else {}
     return row
+
+
+def decide_form(row: Row, dialect: Dialect) -> None:
+    """Say that a record which could be of any form is of the form of its file."""
+    if row.form is None:
+        row.form = row.likely if dialect == "claude" else dialect
+    if row.is_client:
+        _clear_flags(row)
+    if row.kind in ("result", "error"):
+        row.names_call = bool(row.results) or row.form == "spec-004"
+
+
+def _clear_flags(row: Row) -> None:
+    row.deleted = row.aborted = False
+    row.active = None
+    if row.kind == "error":
+        row.kind = "note"
+
+
+def _is_ambiguous(fields: Json, dialect: Dialect) -> bool:
+    """Whether a record could be of another form than it seems: its file decides."""
+    if dialect == "claude":
+        return not _is_client_form(fields)
+    # A text is of one dialect, a time in milliseconds of the other.
+    is_text = isinstance(fields.get("message"), str)
+    return dialect == "spec-004" and is_text and fields.get("type") in ROLES
+
+
+def _is_client_form(fields: Json) -> bool:
+    """Whether a record has what only those of the real client have."""
+    kind: Any = fields.get("type")
+    if "cwd" in fields:
+        return True
+    if not isinstance(kind, str):
+        return False
+    if kind not in _FORMS:
+        return True
+    if kind == "system":
+        subtype: Any = fields.get("subtype") or ""
+        is_known = isinstance(subtype, str) and subtype in SYSTEM_SUBTYPES
+        return "content" in fields or not is_known
+    message = fields.get("message")
+    return isinstance(message, dict) and "role" in message
 
 
 def _kind(fields: Json) -> Kind:

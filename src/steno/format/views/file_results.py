@@ -50,6 +50,7 @@ class GrepResult(View, frozen=True):
     mode: str | None = None
     num_files: int | float | None = field(default=None, name="numFiles")
     num_lines: int | float | None = field(default=None, name="numLines")
+    num_matches: int | float | None = field(default=None, name="numMatches")
     total_files: int | float | None = field(default=None, name="totalFiles")
     total_lines: int | float | None = field(default=None, name="totalLines")
 

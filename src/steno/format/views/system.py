@@ -106,12 +106,28 @@ class Error(View, frozen=True):
     is_meta: bool | None = field(default=None, name="isMeta")
 
 
+class Ending(View, frozen=True):
+    """`ending` in `promptSubmitEnding` in `system/informational`."""
+
+    kind: str | None = None
+    reason: str | None = None
+
+
+class PromptSubmitEnding(View, frozen=True):
+    """`promptSubmitEnding` in `system/informational`."""
+
+    ending: Ending | None = None
+    prompt_kept: bool | None = field(default=None, name="promptKept")
+
+
 class Informational(View, frozen=True):
     """`system/informational`, 2.1.325."""
 
     content: str | None = None
     is_meta: bool | None = field(default=None, name="isMeta")
     level: str | None = None
+    prevent_continuation: bool | None = field(default=None, name="preventContinuation")
+    prompt_submit_ending: PromptSubmitEnding | None = field(default=None, name="promptSubmitEnding")
 
 
 class CommandRun(View, frozen=True):

@@ -17,6 +17,7 @@ from steno.index.harvest import lines_of
 from steno.index.lines import line_of
 from steno.index.scan import path_from
 from steno.index.search.leaves import Leaves, leaves_of, reason_of_silence
+from steno.index.sources import open_file
 from steno.index.state import SHIFT
 from steno.index.texts import LONGEST_WORD, Texts
 from steno.index.words import parts_of
@@ -86,7 +87,7 @@ def audit(
             "SELECT id FROM messages WHERE id >= ? AND id < ?", (file << SHIFT, file + 1 << SHIFT)
         )
         counting = _Counting(account, {number - (file << SHIFT) for (number,) in ids})
-        _read(counting, account, size, done)
+        _read(connection, file, counting, size, done)
         mine = Query.term_query(texts.schema, "file", file)
         account.indexed = len(searcher.search(mine, most, count=False).hits)
         if account.bytes["gone"]:
@@ -95,9 +96,12 @@ def audit(
         yield account
 
 
-def _read(counting: "_Counting", account: Account, size: int, done: int) -> None:
+def _read(
+    connection: sqlite3.Connection, file: int, counting: "_Counting", size: int, done: int
+) -> None:
+    account = counting.account
     try:
-        source = open_anywhere(account.path)
+        source = open_file(connection, file) or open_anywhere(account.path)
     except Unreadable as error:
         account.problem = str(error)
         account.size = max(size, 0)
@@ -113,12 +117,12 @@ class _Counting:
     """Counts the bytes of one file."""
 
     def __init__(self, account: Account, known: set[int]) -> None:
-        self._account = account
+        self.account = account
         self._known = known
 
     def run(self, source: "Source", done: int) -> None:
         """Count everything up to where the index has read."""
-        bytes_, records = self._account.bytes, self._account.records
+        bytes_, records = self.account.bytes, self.account.records
         for piece in lines_of(source):
             if isinstance(piece, Gap):
                 if piece.offset < done:
@@ -133,7 +137,7 @@ class _Counting:
                 self._take(line, raw, offset, len(raw) + ended)
 
     def _take(self, line: "Line", raw: bytes, offset: int, length: int) -> None:
-        account = self._account
+        account = self.account
         silence = reason_of_silence(line)
         if silence:
             account.bytes[silence] += length
@@ -151,7 +155,7 @@ class _Counting:
 
     def _sum(self, found: Leaves, length: int) -> None:
         """Share out the bytes of a record; what is no string is its form."""
-        account = self._account
+        account = self.account
         account.odd += found.odd
         for reason, size in found.sizes.items():
             taken = min(size, length)

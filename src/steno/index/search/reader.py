@@ -16,10 +16,9 @@ from steno.format.records import Record
 from steno.format.source import BytesSource, OpenSource
 from steno.index.harvest import lines_of
 from steno.index.lines import line_of
-from steno.index.scan import path_from
+from steno.index.sources import open_file
 from steno.index.state import SHIFT
 from steno.index.words import Part, parts_of
-from steno.store.archive.opened import open_anywhere
 from steno.store.read import FileSource
 
 __all__ = ["Lost", "Reader", "Text", "offset_of"]
@@ -129,13 +128,11 @@ class Reader:
         return self._sources[file]
 
     def _opened(self, file: int) -> OpenSource | None:
-        row = self._connection.execute("SELECT path FROM files WHERE id = ?", (file,)).fetchone()
-        if row is None:
-            return None
-        path = path_from(row[0])
         try:
-            source = open_anywhere(path)
+            source = open_file(self._connection, file)
         except Unreadable:
+            return None
+        if source is None:
             return None
         if not isinstance(getattr(source, "original", source), FileSource):
             self._archived.add(file)

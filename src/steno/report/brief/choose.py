@@ -70,12 +70,13 @@ def briefs_of(
     *,
     step: Callable[[int], None] | None = None,
     unread: list[str] | None = None,
+    full: bool = False,
 ) -> list[Brief]:
     """Return the briefs of some sessions that are given newest first, in that order.
 
     A turn that several of them hold is told once, of the oldest. Sessions without a turn in the time
     that is wanted are left out; `step` is told how many bytes are done, and what cannot be read goes
-    to `unread`.
+    to `unread`. `full` keeps the parameters of calls whole.
 
     Raises:
         Unreadable: a session cannot be read, and there is no `unread`.
@@ -84,7 +85,7 @@ def briefs_of(
     briefs: list[Brief] = []
     for place in reversed(places):
         try:
-            brief = _brief(place, wanted or Wanted(), told)
+            brief = _brief(place, wanted or Wanted(), told, full=full)
         except Unreadable:
             if unread is None:
                 raise
@@ -98,7 +99,7 @@ def briefs_of(
     return briefs[::-1]
 
 
-def _brief(place: Place, wanted: Wanted, told: Iterable[str]) -> Brief:
+def _brief(place: Place, wanted: Wanted, told: Iterable[str], *, full: bool) -> Brief:
     found = gone_at(place.path) if not os.path.lexists(place.path) else None
     found = found or found_at(place.path)
     with open_found(found) as session:
@@ -110,6 +111,7 @@ def _brief(place: Place, wanted: Wanted, told: Iterable[str]) -> Brief:
             until=_seconds(wanted.until),
             age=age,
             skip=frozenset(told),
+            full=full,
         )
 
 

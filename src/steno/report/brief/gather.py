@@ -4,13 +4,22 @@ from collections.abc import Container, Sequence
 from datetime import datetime
 from typing import Final
 
+import msgspec
+
+from steno.report.brief.agent_progress import progress_by_call
 from steno.report.brief.commits import commits, linked_pulls, pulls
+from steno.report.brief.context_compactions import compactions_by_turn
 from steno.report.brief.decisions import decisions
+from steno.report.brief.file_changes import backups_by_turn, only_in_backups
 from steno.report.brief.left import left_open, uncommitted
+from steno.report.brief.queue_operations import queue_by_turn
+from steno.report.brief.sub_agents import agents_by_turn
 from steno.report.brief.troubles import troubles
+from steno.report.brief.turn_positions import TurnPositions
+from steno.report.brief.turn_reader import TurnReader
 from steno.report.brief.values import Asked, Brief, Pull, Work
 from steno.report.brief.work import changed, helpers, looks, ran, tested, tools
-from steno.report.deeds.deed import CUT, Deed, deeds_of, loose_deeds
+from steno.report.deeds.deed import Deed, deeds_of, loose_deeds
 from steno.session.session import Session
 from steno.session.story.turns import Turn
 
@@ -29,6 +38,7 @@ def brief_of(
     until: float | None = None,
     age: float | None = None,
     skip: Container[str] = (),
+    full: bool = False,
 ) -> Brief:
     """Return a session in brief.
 
@@ -36,7 +46,7 @@ def brief_of(
     the first moment behind it); what is open at the end is told of the whole session. `age` is how
     many seconds ago the file was written to: it says whether the session may still be at work.
     `skip` are the ids of prompts whose turns are told elsewhere: forks and resumed sessions hold
-    copies of them.
+    copies of them. `full` keeps the parameters of calls whole, however long.
 
     Raises:
         Unreadable: the file changed while it was read.
@@ -49,8 +59,12 @@ def brief_of(
     by_turn: dict[int, list[Deed]] = {turn.number: [] for turn in turns}
     for deed in deeds:
         by_turn[deed.turn].append(deed)
+    content = _Content(session, turns, deeds, whole, full=full)
+    whole = content.work
     facts = session.facts
     status = session.status(age)
+    told = tuple(content.asked(turn, by_turn[turn.number]) for turn in shown)
+    work = whole if len(shown) == len(turns) else _of_some(whole, told, by_turn, project)
     return Brief(
         id=session.id,
         title=_title(session, turns),
@@ -62,9 +76,9 @@ def brief_of(
         seconds=_worked(shown),
         standing=status.standing,
         reason=status.reason,
-        turns=tuple(_asked(turn, whole, by_turn[turn.number], project) for turn in shown),
+        turns=told,
         elsewhere=len(turns) - len(shown),
-        work=whole if len(shown) == len(turns) else _of_some(whole, shown, by_turn, project),
+        work=work,
         open=left_open(turns, deeds, whole, status, _uncommitted(session, deeds)),
         gaps=sum(bool(gap.damage) for gap in session.transcript.gaps),
     )
@@ -140,10 +154,13 @@ def _whole(session: Session, turns: Sequence[Turn], deeds: list[Deed]) -> Work:
 
 
 def _of_some(
-    whole: Work, turns: Sequence[Turn], deeds: dict[int, list[Deed]], project: str
+    whole: Work, turns: Sequence[Asked], deeds: dict[int, list[Deed]], project: str
 ) -> Work:
     numbers = sorted(turn.number for turn in turns)
-    return _part(whole, [each for turn in numbers for each in deeds[turn]], set(numbers), project)
+    some = [each for turn in numbers for each in deeds[turn]]
+    alone = dict.fromkeys(path for turn in turns for path in turn.work.snapshot_files)
+    work = _part(whole, some, set(numbers), project)
+    return msgspec.structs.replace(work, snapshot_files=tuple(alone))
 
 
 def _part(whole: Work, deeds: Sequence[Deed], turns: set[int] | None, project: str) -> Work:
@@ -156,6 +173,7 @@ def _part(whole: Work, deeds: Sequence[Deed], turns: set[int] | None, project: s
     return Work(
         tools=tools(deeds),
         files=files,
+        snapshot_files=whole.snapshot_files if turns is None else (),
         changed=len(files),
         added=sum(each.added for each in files),
         removed=sum(each.removed for each in files),
@@ -171,26 +189,68 @@ def _part(whole: Work, deeds: Sequence[Deed], turns: set[int] | None, project: s
     )
 
 
-def _asked(turn: Turn, whole: Work, deeds: Sequence[Deed], project: str) -> Asked:
-    prompt = turn.prompt
-    said = "" if prompt is None or prompt.origin in _BY_CLIENT else prompt.text
-    work = _part(whole, deeds, {turn.number}, project)
-    by_human = prompt is not None and prompt.origin == "human"
-    return Asked(
-        number=turn.number,
-        uuid=_uuid(turn),
-        origin=prompt.origin if prompt is not None else "",
-        text=said[:CUT].strip(),
-        images=prompt.images if prompt is not None else 0,
-        meanwhile=tuple(step.subject for step in turn.steps if step.kind == "queued"),
-        answer=turn.answer[:CUT].strip(),
-        started=_seconds(turn.started),
-        seconds=turn.duration,
-        interrupted=turn.interrupted,
-        compacted=turn.compaction is not None and turn.compaction.kind == "full",
-        idle=not (turn.answer or work.tools or turn.interrupted or by_human),
-        work=work,
-    )
+class _Content:
+    """What belongs to each turn, gathered once for the whole session."""
+
+    def __init__(
+        self,
+        session: Session,
+        turns: Sequence[Turn],
+        deeds: Sequence[Deed],
+        whole: Work,
+        *,
+        full: bool,
+    ) -> None:
+        transcript, self._project = session.transcript, session.project
+        positions = TurnPositions(transcript, turns)
+        self._reader = TurnReader(full=full)
+        self._transcript = transcript
+        began = _seconds(session.facts.started)
+        backups = backups_by_turn(transcript, positions, session.project, began)
+        changed = {each.path for each in whole.files}
+        self._backups, alone = only_in_backups(backups, changed)
+        self.work = msgspec.structs.replace(whole, snapshot_files=tuple(alone))
+        self._compactions = compactions_by_turn(session, turns, positions)
+        self._queue = queue_by_turn(transcript, positions)
+        progress = progress_by_call(transcript, self._reader.longest)
+        self._agents = agents_by_turn(deeds, session.loose_agents, turns, progress, self._reader)
+
+    def asked(self, turn: Turn, deeds: Sequence[Deed]) -> Asked:
+        """Return a turn with everything that belongs to it."""
+        prompt, number = turn.prompt, turn.number
+        said = "" if prompt is None or prompt.origin in _BY_CLIENT else prompt.text
+        rows = self._reader.read(self._transcript, turn)
+        compactions = (
+            msgspec.structs.replace(each, order=rows.orders.get(each.uuid, 0))
+            for each in self._compactions.get(number, ())
+        )
+        backups = self._backups.get(number, [])
+        work = _part(self.work, deeds, {number}, self._project)
+        only = (each for each in backups if not each.by_call and each.change != "earlier")
+        alone = dict.fromkeys(each.path for each in only)
+        work = msgspec.structs.replace(work, snapshot_files=tuple(alone))
+        by_human = prompt is not None and prompt.origin == "human"
+        return Asked(
+            number=number,
+            uuid=_uuid(turn),
+            origin=prompt.origin if prompt is not None else "",
+            text=said.strip(),
+            images=prompt.images if prompt is not None else 0,
+            meanwhile=self._reader.queued(self._transcript, turn),
+            answer=turn.answer.strip(),
+            started=_seconds(turn.started),
+            seconds=turn.duration,
+            interrupted=turn.interrupted,
+            compacted=turn.compaction is not None and turn.compaction.kind == "full",
+            idle=not (turn.answer or rows.calls or work.tools or turn.interrupted or by_human),
+            texts=rows.texts,
+            calls=rows.calls,
+            agents=tuple(self._agents.get(number, ())),
+            backups=tuple(backups),
+            compactions=tuple(compactions),
+            queue=tuple(self._queue.get(number, ())),
+            work=work,
+        )
 
 
 def _uncommitted(session: Session, deeds: list[Deed]) -> list[str]:

@@ -14,6 +14,15 @@ from steno.report import clock, words
 from steno.report.brief.mask import masked
 from steno.report.brief.pack import packed
 from steno.report.brief.quote import NOTICE, block, span, tokens_in
+from steno.report.brief.tool_inputs import with_short_inputs
+from steno.report.brief.turn_markdown import (
+    STATES,
+    TextLimits,
+    content_after,
+    content_before,
+    conversation,
+    quoted,
+)
 from steno.report.brief.values import (
     Asked,
     Brief,
@@ -38,32 +47,38 @@ _COMMAND: Final = 140
 _PATH: Final = 120
 _TEXT: Final = 1_500
 _PLAN: Final = 3_000
+_ANY: Final = 1 << 62
+_PACKED: Final = TextLimits(_TEXT, 160)
+_WHOLE: Final = TextLimits(_ANY, 240)
+_FULL: Final = TextLimits(_ANY, _ANY, blocks=True)
 _FILES: Final = 20
 _ROWS: Final = 40
 _COMMANDS: Final = 12
 _HEADINGS: Final = re.compile(r"^#+ .*$", re.MULTILINE)
-_INLINE: Final = 200
 _OMITTED: Final = {
-    "open": "open end",
-    "turns": "turn",
-    "commits": "commit",
-    "pulls": "pull request",
-    "files": "file",
-    "tests": "test command",
-    "helpers": "sub-agent",
-    "decisions": "decision",
-    "troubles": "failure",
-    "commands": "command",
+    "open": ("open end", "open ends"),
+    "turns": ("turn", "turns"),
+    "answers": ("answer", "answers"),
+    "commits": ("commit", "commits"),
+    "pulls": ("pull request", "pull requests"),
+    "files": ("file", "files"),
+    "snapshot_files": ("file known from backups", "files known from backups"),
+    "tests": ("test command", "test commands"),
+    "helpers": ("sub-agent summary", "sub-agent summaries"),
+    "decisions": ("decision", "decisions"),
+    "troubles": ("failure", "failures"),
+    "commands": ("command", "commands"),
+    "texts": ("text", "texts"),
+    "calls": ("call", "calls"),
+    "agents": ("sub-agent", "sub-agents"),
+    "agent_texts": ("text of sub-agents", "texts of sub-agents"),
+    "agent_calls": ("call of sub-agents", "calls of sub-agents"),
+    "backups": ("file backup", "file backups"),
+    "compactions": ("compaction", "compactions"),
+    "queue": ("queue operation", "queue operations"),
 }
 _TOLD: Final = frozenset(("notification", "teammate", "other"))
 """Origins of turns that nobody asked for."""
-_STATES: Final = {
-    "ok": "",
-    "failed": "failed",
-    "denied": "not allowed",
-    "open": "no result",
-    "interrupted": "interrupted",
-}
 _STANDING: Final = {
     "running": "still at work",
     "waiting": "waiting for the user",
@@ -79,11 +94,13 @@ def as_markdown(
     *,
     redact: bool = True,
     further: int = 0,
+    full: bool = False,
 ) -> str:
     """Return one or several briefs, newest first, as Markdown.
 
-    `budget` is the most tokens it may take by `tokens_in`; `redact` masks what looks like a secret;
-    `further` is how many more sessions there are that nobody looked at.
+    `budget` is the most tokens it may take by `tokens_in`; without one every text and call is
+    there. `redact` masks what looks like a secret; `further` is how many more sessions there are
+    that nobody looked at; `full` writes parameters of calls as long as the briefs have them.
 
     Raises:
         BadRequest: the budget is too small for anything.
@@ -91,24 +108,26 @@ def as_markdown(
     briefs = [brief] if isinstance(brief, Brief) else list(brief)
     if redact:
         briefs = [masked(each) for each in briefs]
+    if not full:
+        briefs = [with_short_inputs(each) for each in briefs]
     if budget is None:
-        return _written(briefs, further, len(briefs))
+        return _written(briefs, further, len(briefs), _FULL if full else _WHOLE)
     if budget < LEAST:
         raise BadRequest(f"a brief needs a budget of at least {LEAST} tokens")
     total = len(briefs)
 
     def fits(some: list[Brief]) -> bool:
-        return tokens_in(_written(some, further, total)) <= budget
+        return tokens_in(_written(some, further, total, _PACKED)) <= budget
 
-    return _written(packed(briefs, fits), further, total)
+    return _written(packed(briefs, fits), further, total, _PACKED)
 
 
-def _written(briefs: list[Brief], further: int, total: int) -> str:
+def _written(briefs: list[Brief], further: int, total: int, limits: TextLimits) -> str:
     several = total > 1
     head = f"# Brief of {words.count(total, 'session')}" if several or not briefs else ""
     parts = [head] if head else []
     for place, each in enumerate(briefs):
-        parts += _session(each, "##" if several else "#")
+        parts += _session(each, "##" if several else "#", limits)
         if not place and not several:
             parts.insert(1, NOTICE)
     if head:
@@ -119,14 +138,14 @@ def _written(briefs: list[Brief], further: int, total: int) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _session(brief: Brief, level: str) -> Iterator[str]:
+def _session(brief: Brief, level: str, limits: TextLimits) -> Iterator[str]:
     title = span(brief.title, 120) or "(no title)"
     yield f"{level} {title}" if level == "##" else f"{level} Brief: {title}"
     yield _facts(brief)
     sections = (
         ("Left open", _open(brief.open)),
         ("Done", _done(brief.work)),
-        ("Decided", _decided(brief.work.decisions)),
+        ("Decided", _decided(brief.work.decisions, limits)),
         ("Went wrong", _wrong(brief.work)),
     )
     for name, lines in sections:
@@ -137,11 +156,16 @@ def _session(brief: Brief, level: str) -> Iterator[str]:
     turns = [turn for turn in brief.turns if not turn.idle]
     if turns:
         yield f"{level}# Turns"
-    for turn in turns:
-        yield from _turn(turn, f"{level}##", alone=len(turns) == 1 and not brief.elsewhere)
+    for turn in brief.turns:
+        if turn.idle:
+            # Nothing came of it, but what was left out of the context is told.
+            yield from conversation((), (), limits, turn.compactions)
+            continue
+        alone = len(turns) == 1 and not brief.elsewhere
+        yield from _turn(turn, f"{level}##", limits, alone=alone)
     if brief.omitted:
         left = ", ".join(
-            words.count(number, _OMITTED[name]) for name, number in brief.omitted.items()
+            words.count(number, *_OMITTED[name]) for name, number in brief.omitted.items()
         )
         yield f"Left out of this session to fit the budget: {left}."
 
@@ -232,6 +256,12 @@ def _done(work: Work) -> Iterator[str]:
     yield from _rows(map(_pull, work.pulls))
     if work.files:
         yield f"- {_files(work, _FILES)}"
+    if work.snapshot_files:
+        paths = [span(path, _PATH) for path in work.snapshot_files[:_FILES]]
+        number = len(work.snapshot_files)
+        more = "more file" if work.files else "file"
+        known = words.count(number, more) + " changed, known from the client's backups alone"
+        yield f"- {known}: {_row(paths, number)}"
     yield from _rows(f"Tests: {_tested(each)}" for each in work.tests[-_ROWS:])
     yield from _rows(map(_helper, work.helpers))
     if work.commands:
@@ -287,7 +317,7 @@ def _commands(some: Sequence[Ran], most: int) -> str:
     # The last are shown: they are nearer to how things stand.
     listed = ", ".join(
         span(each.command, _COMMAND)
-        + ("" if each.state == "ok" else f" ({span(each.outcome, 80) or _STATES[each.state]})")
+        + ("" if each.state == "ok" else f" ({span(each.outcome, 80) or STATES[each.state]})")
         for each in some[-most:]
     )
     more = f"{len(some) - most:,} commands, at last " if len(some) > most else ""
@@ -303,11 +333,11 @@ def _tools(work: Work) -> str:
 # What was decided, and what went wrong
 
 
-def _decided(some: Iterable[Decision]) -> Iterator[str]:
+def _decided(some: Iterable[Decision], limits: TextLimits) -> Iterator[str]:
     for each in some:
         match each.kind:
             case "plan":
-                yield f"- Plan approved in turn {each.turn}:\n\n{block(each.text, _PLAN)}\n"
+                yield f"- Plan approved in turn {each.turn}:\n\n{block(each.text, max(_PLAN, limits.text))}\n"
             case "answer":
                 yield f"- {span(each.about, _WORDS)} was answered {span(each.text, _WORDS)}"
             case "refused":
@@ -341,7 +371,7 @@ def _trouble(each: Trouble) -> str:
 # Turn by turn
 
 
-def _turn(turn: Asked, level: str, *, alone: bool) -> Iterator[str]:
+def _turn(turn: Asked, level: str, limits: TextLimits, *, alone: bool) -> Iterator[str]:
     """Yield a turn; what the only one did was told already."""
     started = (clock.iso(turn.started) or "")[11:16]
     marks = [
@@ -353,23 +383,22 @@ def _turn(turn: Asked, level: str, *, alone: bool) -> Iterator[str]:
         "" if turn.origin in ("human", "") else f"by {turn.origin}",
     ]
     yield f"{level} {' · '.join(mark for mark in marks if mark)}"
+    yield from content_before(turn, limits)
     if turn.text:
         pictures = f" (and {words.count(turn.images, 'picture')})" if turn.images else ""
         asked = "Told" if turn.origin in _TOLD else "Asked"
-        yield f"{asked}{pictures}:{_quoted(turn.text)}"
+        yield f"{asked}{pictures}:{quoted(turn.text, limits.text)}"
     for said in turn.meanwhile:
-        yield f"Said meanwhile: {span(said, _WORDS)}"
+        yield f"Said meanwhile:{quoted(said, limits.text)}"
     done = list(_did(turn.work))
     if done and not alone:
         yield f"Did: {'; '.join(done)}."
+    texts = [text for text in turn.texts if not text.final]
+    within = [each for each in turn.compactions if each.order >= 0]
+    yield from conversation(texts, turn.calls, limits, within)
+    yield from content_after(turn, limits)
     if turn.answer:
-        yield f"Answered:{_quoted(turn.answer)}"
-
-
-def _quoted(text: str) -> str:
-    """Return a text behind a colon: on the same line where it is short."""
-    short = len(text) <= _INLINE and "\n" not in text
-    return f" {span(text, _INLINE)}" if short else f"\n\n{block(text, _TEXT)}"
+        yield f"Answered:{quoted(turn.answer, limits.text)}"
 
 
 def _did(work: Work) -> Iterator[str]:

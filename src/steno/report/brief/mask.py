@@ -1,5 +1,7 @@
 """A brief without its secrets."""
 
+import json
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
@@ -7,12 +9,19 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from steno.report.brief.values import Brief
-from steno.safe.secrets import hide_secrets
+from steno.safe.secrets import hide_known_secrets, hide_secrets
 
 __all__ = ["masked"]
 
-_NAMES: Final = frozenset(("id", "uuid", "hash", "kind", "state", "standing", "status", "origin"))
+_NAMES: Final = frozenset(("hash", "state", "standing", "origin"))
 """Fields that hold no words of a session, or names that would only be taken for a secret."""
+_IDS: Final = frozenset(("id", "uuid", "agent_id", "call_id", "parent_id", "compacted_tool_ids"))
+"""Fields that hold ids, long enough to be taken for a secret."""
+_ID: Final = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:srv)?toolu_\w{1,40}|a?[0-9a-f]{1,32}",
+    re.ASCII | re.IGNORECASE,
+)
+"""What ids look like; anything else in their place is masked as text."""
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -30,10 +39,26 @@ def _struct(value: T, mask: Callable[[str], str]) -> T:
         if name in _NAMES:
             continue
         before = getattr(value, name)
-        after = _value(before, mask)
+        if name == "input":
+            after = _input(before, mask)
+        else:
+            after = _value(before, _only_ids(mask) if name in _IDS else mask)
         if after is not before:
             changes[name] = after
     return msgspec.structs.replace(value, **changes) if changes else value
+
+
+def _only_ids(mask: Callable[[str], str]) -> Callable[[str], str]:
+    """Return what leaves ids as they are, and masks everything else."""
+    return lambda text: text if _ID.fullmatch(text) else mask(text)
+
+
+def _input(given: dict[str, Any], mask: Callable[[str], str]) -> dict[str, Any]:
+    """Return the parameters of a call: a name such as `password` says that its value is a secret."""
+    text = json.dumps(given, ensure_ascii=False)
+    hidden = hide_known_secrets(text)
+    found: Any = given if hidden == text else json.loads(hidden)
+    return _value(found, mask)
 
 
 def _value(value: Any, mask: Callable[[str], str]) -> Any:
@@ -43,6 +68,8 @@ def _value(value: Any, mask: Callable[[str], str]) -> Any:
         return _struct(value, mask)
     if isinstance(value, tuple):
         return tuple(_value(each, mask) for each in cast("tuple[Any, ...]", value))
+    if isinstance(value, list):
+        return [_value(each, mask) for each in cast("list[Any]", value)]
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
         return {mask(name): _value(each, mask) for name, each in pairs}

@@ -12,6 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from steno.report.brief.quote import shortened
+from steno.report.brief.tool_inputs import shortened_calls
+from steno.report.brief.turn_content import AssistantText, SubAgent
 from steno.report.brief.values import Asked, Brief, Decision, Work
 
 __all__ = ["packed"]
@@ -27,12 +29,28 @@ _RANKS: Final = {
     "commits": (_NEAR, 2, 6),
     "pulls": (_NEAR, 2, 6),
     "files": (_NEAR, 4, 9),
+    "snapshot_files": (_NEAR, 6, 9),
     "helpers": (_NEAR, 8, 10),
 }
 """How many of what are important, how important these are, and how important the others."""
 _LISTS: Final = (
-    *("commits", "pulls", "files", "tests", "helpers", "decisions", "troubles", "commands"),
+    *("commits", "pulls", "files", "snapshot_files", "tests", "helpers", "decisions", "troubles"),
+    "commands",
 )
+_VALUE: Final = 160
+"""Characters of a parameter of a call."""
+_WHOLE_AGENT: Final = _LONG + 1
+"""The limit at which the texts and calls of a sub-agent are kept too."""
+_TURN_RANKS: Final[dict[str, tuple[tuple[int, int, int], ...]]] = {
+    "texts": ((8, 11, 2 * _LINE), (11, 13, _LONG)),
+    "calls": ((11, 13, 0),),
+    "agents": ((8, 11, 2 * _LINE), (11, 12, _LONG), (13, 14, _WHOLE_AGENT)),
+    "backups": ((10, 12, 0),),
+    "compactions": ((9, 9, 2 * _LINE), (12, 13, _LONG)),
+    "queue": ((12, 14, 0),),
+}
+"""Of what a turn holds: how important it is in the last turn and in others, at which limit."""
+_SHIFT: Final = 20
 
 
 class _Grain(msgspec.Struct, frozen=True, order=True):
@@ -92,7 +110,23 @@ def _grains(brief: Brief, place: int, *, alone: bool) -> list[_Grain]:
     for at in told:
         first, last = at == told[0], at == told[-1]
         _add_turn(add, -at, first=first, last=last, middle=5 if alone else 8)
+        _add_content(add, brief.turns[at], at, last=last)
     return found
+
+
+def _add_content(add: Callable[..., None], turn: Asked, at: int, *, last: bool) -> None:
+    for name, ranks in _TURN_RANKS.items():
+        for index, each in enumerate(getattr(turn, name)):
+            if isinstance(each, AssistantText) and each.final:
+                # The answer has it.
+                continue
+            for rank_of_last, rank, limit in ranks:
+                add(rank_of_last if last else rank, name, _place(at, index), limit)
+
+
+def _place(at: int, index: int) -> int:
+    """Return the place of something in a turn: later turns come first, and in a turn the first."""
+    return index - (at << _SHIFT)
 
 
 def _add_decision(add: Callable[..., None], decision: Decision, at: int) -> None:
@@ -127,14 +161,30 @@ def _pruned(brief: Brief, chosen: dict[str, dict[int, int]]) -> Brief:
     work = _pruned_work(brief.work, chosen)
     turns = _pruned_turns(brief.turns, chosen)
     opened = tuple(each for at, each in enumerate(brief.open) if at in chosen.get("open", {}))
+    told = [turn for turn in brief.turns if not turn.idle]
+    answered = {turn.number for turn in told if turn.answer}
     counts = {
         "open": len(brief.open) - len(opened),
-        "turns": sum(not turn.idle for turn in brief.turns) - len(turns),
+        "turns": len(told) - len(turns),
+        # Of the turns that are there: one that is not is counted as a whole.
+        "answers": sum(turn.number in answered and not turn.answer for turn in turns),
     }
     for name in _LISTS:
         counts[name] = len(getattr(brief.work, name)) - len(getattr(work, name))
+    before, after = _counted(told), _counted(turns)
+    counts.update({name: before[name] - after[name] for name in before})
     omitted = {name: number for name, number in counts.items() if number}
     return msgspec.structs.replace(brief, open=opened, turns=turns, work=work, omitted=omitted)
+
+
+def _counted(turns: Sequence[Asked]) -> dict[str, int]:
+    """Return how much turns hold; the texts of answers are counted as answers."""
+    counts = {name: sum(len(getattr(turn, name)) for turn in turns) for name in _TURN_RANKS}
+    counts["texts"] -= sum(text.final for turn in turns for text in turn.texts)
+    agents = [agent for turn in turns for agent in turn.agents]
+    counts["agent_texts"] = sum(len(agent.texts) for agent in agents)
+    counts["agent_calls"] = sum(len(agent.calls) for agent in agents)
+    return counts
 
 
 def _pruned_work(work: Work, chosen: dict[str, dict[int, int]]) -> Work:
@@ -172,6 +222,46 @@ def _pruned_turns(turns: Sequence[Asked], chosen: dict[str, dict[int, int]]) -> 
                 answer=shortened(turn.answer, answers[place]) if place in answers else "",
                 meanwhile=turn.meanwhile if place in facts else (),
                 work=turn.work if place in facts else Work(),
+                **_pruned_content(turn, at, chosen),
             )
         )
     return tuple(kept)
+
+
+def _pruned_content(
+    turn: Asked, at: int, chosen: dict[str, dict[int, int]]
+) -> dict[str, tuple[Any, ...]]:
+    """Return what is kept of the texts, calls and so on of a turn, by the field."""
+    kept: dict[str, list[tuple[Any, int]]] = {}
+    for name in _TURN_RANKS:
+        limits = chosen.get(name, {})
+        rows = enumerate(getattr(turn, name))
+        kept[name] = [
+            (each, limits[_place(at, index)]) for index, each in rows if _place(at, index) in limits
+        ]
+    replace = msgspec.structs.replace
+    return {
+        "texts": tuple(replace(each, text=shortened(each.text, to)) for each, to in kept["texts"]),
+        "calls": shortened_calls((each for each, _ in kept["calls"]), _VALUE),
+        "agents": tuple(_pruned_agent(each, to) for each, to in kept["agents"]),
+        "backups": tuple(each for each, _ in kept["backups"]),
+        "compactions": tuple(
+            replace(each, summary=shortened(each.summary, to)) for each, to in kept["compactions"]
+        ),
+        "queue": tuple(
+            replace(each, content=shortened(each.content, _LINE)) for each, _ in kept["queue"]
+        ),
+    }
+
+
+def _pruned_agent(agent: SubAgent, limit: int) -> SubAgent:
+    texts = agent.texts if limit >= _WHOLE_AGENT else ()
+    return msgspec.structs.replace(
+        agent,
+        prompt=shortened(agent.prompt, limit),
+        report=shortened(agent.report, limit),
+        texts=tuple(
+            msgspec.structs.replace(each, text=shortened(each.text, _SHORT)) for each in texts
+        ),
+        calls=shortened_calls(agent.calls if limit >= _WHOLE_AGENT else (), _VALUE),
+    )

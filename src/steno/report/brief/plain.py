@@ -1,4 +1,7 @@
-"""A brief for programs: values for JSON, in which no text acts, hides or turns around."""
+"""A brief for programs: values for JSON, in which no text acts, hides or turns around.
+
+The form is that of `BriefDocument`; its schema is in `docs/reference/brief.schema.json`.
+"""
 
 from collections.abc import Sequence
 from typing import Any, Final, cast
@@ -10,13 +13,17 @@ from steno.report import clock
 from steno.report.brief.mask import masked
 from steno.report.brief.pack import packed
 from steno.report.brief.quote import NOTICE, tokens_in
-from steno.report.brief.values import Brief
+from steno.report.brief.tool_inputs import with_short_inputs
+from steno.report.brief.values import Brief, BriefDocument
 from steno.safe.terminal import clean
 
 __all__ = ["as_json", "encoded"]
 
 LEAST: Final = 150
-_TIMES: Final = ("started", "ended")
+_TIMES: Final = frozenset(("started", "ended", "time"))
+"""Fields of structs that hold a time."""
+_BITS: Final = 64
+"""Integers of a parameter that are longer become text: few readers of JSON keep them."""
 
 
 def as_json(
@@ -25,10 +32,12 @@ def as_json(
     *,
     redact: bool = True,
     further: int = 0,
+    full: bool = False,
 ) -> dict[str, Any]:
     """Return one or several briefs, newest first, as values for JSON; see `as_markdown`.
 
-    The budget holds for the value as `encoded` writes it.
+    The budget holds for the value as `encoded` writes it. `full` leaves the parameters of calls as
+    long as the briefs have them.
 
     Raises:
         BadRequest: the budget is too small for anything.
@@ -36,6 +45,8 @@ def as_json(
     briefs = [brief] if isinstance(brief, Brief) else list(brief)
     if redact:
         briefs = [masked(each) for each in briefs]
+    if not full:
+        briefs = [with_short_inputs(each) for each in briefs]
     if budget is None:
         return _value(briefs, further)
     if budget < LEAST:
@@ -55,21 +66,27 @@ def encoded(value: dict[str, Any]) -> bytes:
 
 
 def _value(briefs: Sequence[Brief], further: int) -> dict[str, Any]:
-    return {
-        "notice": NOTICE,
-        "briefs": [_inert(msgspec.to_builtins(each)) for each in briefs],
-        "sessions_left_out": further,
-    }
+    return _fields(BriefDocument(notice=NOTICE, briefs=tuple(briefs), sessions_left_out=further))
 
 
-def _inert(value: Any, name: str = "") -> Any:
+def _fields(struct: msgspec.Struct) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for name in struct.__struct_fields__:
+        value = getattr(struct, name)
+        made[name] = clock.iso(value) if name in _TIMES else _inert(value)
+    return made
+
+
+def _inert(value: Any) -> Any:
     if isinstance(value, str):
         return clean(value, newlines=True)
+    if isinstance(value, msgspec.Struct):
+        return _fields(value)
     if isinstance(value, dict):
         pairs = cast("dict[str, Any]", value).items()
-        return {clean(key): _inert(each, key) for key, each in pairs}
+        return {clean(key): _inert(each) for key, each in pairs}
     if isinstance(value, list | tuple):
         return [_inert(each) for each in cast("list[Any]", value)]
-    if name in _TIMES:
-        return clock.iso(value)
+    if isinstance(value, int) and value.bit_length() >= _BITS:
+        return str(value)
     return value

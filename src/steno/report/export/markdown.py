@@ -19,6 +19,7 @@ from steno.session.story.turns import Turn
 
 __all__ = ["markdown"]
 
+_COMPACTED: Final = "\n---\n\n*Compacted here: what stands above was summed up.*\n"
 _PLAIN: Final = re.compile(r"([\\`*_\[\]<>#])")
 
 
@@ -33,7 +34,7 @@ def markdown(session: Session, level: Level) -> Iterator[str]:
 
 def _turn(session: Session, turn: Turn, level: Level) -> Iterator[str]:
     if turn.compaction is not None:
-        yield "\n---\n\n*Compacted here: what stands above was summed up.*\n"
+        yield _COMPACTED
     clock = words.clock(turn.started.timestamp()) if turn.started else ""
     yield f"\n## Turn {turn.number}{f' · {clock}' if clock else ''}\n\n"
     if turn.prompt is not None:
@@ -44,6 +45,8 @@ def _turn(session: Session, turn: Turn, level: Level) -> Iterator[str]:
     if level != "prompts" and turn.answer:
         # Below the headings of turns, so that those stay the outline.
         yield "\n" + calm(clean(turn.answer, newlines=True), deeper=2) + "\n"
+    if turn.closing is not None:
+        yield _COMPACTED
 
 
 def _step(told: Told) -> str:

@@ -13,6 +13,7 @@ from steno.session.story.turns import Turn
 __all__ = ["plain"]
 
 _RULE: Final = "-" * 72
+_COMPACTED: Final = "compacted here\n"
 
 
 def plain(session: Session, level: Level) -> Iterator[str]:
@@ -26,7 +27,7 @@ def plain(session: Session, level: Level) -> Iterator[str]:
 
 def _turn(session: Session, turn: Turn, level: Level) -> Iterator[str]:
     clock = words.clock(turn.started.timestamp()) if turn.started else ""
-    seam = "compacted here\n" if turn.compaction is not None else ""
+    seam = _COMPACTED if turn.compaction is not None else ""
     yield f"\n{_RULE}\n{seam}Turn {turn.number}{f'  {clock}' if clock else ''}\n\n"
     if turn.prompt is not None:
         yield _indented(turn.prompt.text, "> ") + "\n"
@@ -35,6 +36,8 @@ def _turn(session: Session, turn: Turn, level: Level) -> Iterator[str]:
             yield _step(told)
     if level != "prompts" and turn.answer:
         yield f"\n{clean(turn.answer, newlines=True)}\n"
+    if turn.closing is not None:
+        yield f"\n{_RULE}\n{_COMPACTED}"
 
 
 def _step(told: Told) -> str:

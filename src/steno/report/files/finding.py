@@ -20,6 +20,7 @@ from steno.format.source import OpenSource
 from steno.format.values import as_object
 from steno.index.moments import millis
 from steno.index.scan import path_from
+from steno.index.sources import open_file
 from steno.index.state import SHIFT
 from steno.report.files.commands import may_change
 from steno.report.files.kept import Backups
@@ -28,7 +29,6 @@ from steno.report.files.values import TOOLS, Touch
 from steno.session.session import Session
 from steno.session.story.outcomes import outcome_of
 from steno.session.story.prompts import words_of
-from steno.store.archive.opened import open_anywhere
 
 __all__ = ["Finder", "Opener", "Owner"]
 
@@ -43,6 +43,7 @@ SELECT t.message, t.place, t.turn, t.call, t.name, t.time, t.result, t.ended, m.
 FROM tool_calls t JOIN messages m ON m.id = t.message JOIN messages r ON r.id = t.result
 WHERE t.path = ? AND t.failed = 0 AND t.name IN ({_MARKS})
 """
+_BACKED_UP: Final = f"SELECT DISTINCT message >> {SHIFT} FROM file_backups WHERE path = ?"
 _OWNER: Final = """
 SELECT s.file, s.id, s.agent, s.project, s.title, s.rewound, f.path
 FROM sessions s JOIN files f ON f.id = s.file
@@ -98,6 +99,9 @@ class Finder:
     def touches(self) -> list[Touch]:
         """Return all touches in the order they happened."""
         found = list(self._calls())
+        rows = self._connection.execute(_BACKED_UP, (self._path,)).fetchall()
+        for (file,) in rows:
+            self._takes(file)
         for file in list(self.owners):
             found += self._besides(file)
         return sorted(found, key=_order)
@@ -192,7 +196,7 @@ class Finder:
         source = self._source(file)
         if source is None or not self._name:
             return
-        backups = Backups(owner.path, owner.id, self._path)
+        backups = Backups(owner.path, owner.id, self._path, owner.project)
         mark = file_history_name(self._path, 1).partition("@")[0]
         needles = [_quoted(self._name), mark.encode()]
         for offset, line in _lines_with(source, needles):
@@ -318,7 +322,7 @@ class Finder:
             self._owner(file)
             owner = self.owners.get(file)
             try:
-                self._sources[file] = open_anywhere(owner.path) if owner is not None else None
+                self._sources[file] = open_file(self._connection, file) if owner else None
             except Unreadable:
                 self._sources[file] = None
         return self._sources[file]

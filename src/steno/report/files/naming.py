@@ -47,8 +47,9 @@ def paths_ending(connection: sqlite3.Connection, text: str) -> list[str]:
     if not end or end == "." or end.startswith("../"):
         return []
     rows = connection.execute(
-        f"SELECT t.path, max(t.time) FROM tool_calls t WHERE {COUNTS} "
-        rf"AND ({_PLAIN} = ? OR {_PLAIN} LIKE ? ESCAPE '\') AND substr({_PLAIN}, -?) = ? "
+        f"SELECT t.path, max(t.time) FROM (SELECT path, time FROM tool_calls t WHERE {COUNTS} "
+        f"UNION ALL SELECT path, time FROM file_backups) t "
+        rf"WHERE ({_PLAIN} = ? OR {_PLAIN} LIKE ? ESCAPE '\') AND substr({_PLAIN}, -?) = ? "
         "GROUP BY 1 ORDER BY 2 DESC, 1",
         (end, f"%/{end.translate(_ESCAPE)}", len(end), end),
     )
@@ -56,5 +57,8 @@ def paths_ending(connection: sqlite3.Connection, text: str) -> list[str]:
 
 
 def _is_touched(connection: sqlite3.Connection, path: str) -> bool:
-    where = f"SELECT 1 FROM tool_calls t WHERE t.path = ? AND {COUNTS} LIMIT 1"
-    return connection.execute(where, (path,)).fetchone() is not None
+    where = (
+        f"SELECT 1 FROM tool_calls t WHERE t.path = ? AND {COUNTS} "
+        "UNION ALL SELECT 1 FROM file_backups WHERE path = ? LIMIT 1"
+    )
+    return connection.execute(where, (path, path)).fetchone() is not None

@@ -33,6 +33,11 @@ _MISFIT: Final = "The recorded patch does not lead from the file before to this.
 _UNFIT: Final = "The edit does not fit what was known of the file before it."
 _NOTHING_BEFORE: Final = "The file before this edit is not recorded."
 _NO_RESULT: Final = "What it wrote is not recorded."
+_BACKUP: Final = "Known from the client's backup alone, made before the file was changed."
+_NO_FILE: Final = (
+    "The client noted that there was no such file before; what was written is not known."
+)
+_LOST: Final = "The client backed it up here; the backup is not there any more."
 _VERBS: Final[dict[str, Verb]] = {
     "Read": "read",
     "attached": "read",
@@ -43,8 +48,9 @@ _VERBS: Final[dict[str, Verb]] = {
 
 def rebuild(touches: Iterable[Touch]) -> list[Version]:
     """Return the versions that touches tell of. They come in the order they happened."""
-    machine = _Machine()
-    for touch in touches:
+    rows = list(touches)
+    machine = _Machine(alone=all(touch.tool == "kept" for touch in rows))
+    for touch in rows:
         machine.take(touch)
     return machine.versions
 
@@ -52,7 +58,9 @@ def rebuild(touches: Iterable[Touch]) -> list[Version]:
 class _Machine:
     """What is known of the file at one time, and all that it was before."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, alone: bool) -> None:
+        self._alone = alone
+        """Whether nothing but the client's own backups tells of the file."""
         self.versions: list[Version] = []
         self._text: str | None = None
         self._known: Known = "unknown"
@@ -70,6 +78,9 @@ class _Machine:
             self._add(touch, "command", "unknown", command=_command(touch))
             self._ran.append(len(self.versions) - 1)
             return
+        if touch.result.get("lost") and touch.tool == "kept":
+            self._lose(touch)
+            return
         said = said_by(touch)
         if said.before is not None:
             self._meet(touch, said.before)
@@ -81,6 +92,15 @@ class _Machine:
             self._stretch(touch, said)
         elif touch.tool != "kept":
             self._change(touch, said)
+        elif self._alone and not self.versions:
+            known, note = ("unknown", _NO_FILE) if said.fresh else (self._known, _BACKUP)
+            self._add(touch, "outside", known, note=note)
+
+    def _lose(self, touch: Touch) -> None:
+        """Take in a backup that is not there any more."""
+        if self._alone:
+            self._set(None, "unknown")
+            self._add(touch, "outside", "unknown", note=_LOST)
 
     # What is found
 

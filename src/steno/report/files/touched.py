@@ -1,6 +1,7 @@
 """Every file that agents touched: how often, in how many sessions, and when last.
 
-Calls that failed or were denied do not count. Times are milliseconds.
+Calls that failed or were denied do not count. Files that no call names, but that the client backed
+up because they were about to change, are listed too. Times are milliseconds.
 """
 
 import sqlite3
@@ -16,6 +17,7 @@ __all__ = [
     "COUNTS",
     "SORTS",
     "Choice",
+    "FileSource",
     "Project",
     "Sort",
     "Touched",
@@ -25,6 +27,10 @@ __all__ = [
     "touched",
 ]
 
+FileSource: TypeAlias = Literal["calls", "snapshot"]
+"""calls     tool calls name the file
+snapshot  only the client's own backups do
+"""
 Sort: TypeAlias = Literal["last", "edits", "reads", "lines", "sessions", "path"]
 SORTS: Final[tuple[Sort, ...]] = ("last", "edits", "reads", "lines", "sessions", "path")
 _TOOLS: Final = ", ".join(f"'{tool}'" for tool in TOOLS)
@@ -73,6 +79,14 @@ class Touched(msgspec.Struct, frozen=True):
     removed: int
     sessions: int
     last: int | None
+    source: FileSource = "calls"
+    backups: int = 0
+    """How many backups there are of a file that no call names."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it was changed, or backed up because it was about to be."""
+        return bool(self.edits or self.backups)
 
 
 class Project(msgspec.Struct, frozen=True):
@@ -88,10 +102,11 @@ def touched(
 ) -> list[Touched]:
     """Return the files that were touched, in the order that is wanted."""
     chosen = choice or Choice()
+    backed_up = _only_backed_up(connection, chosen)
     if limit is None:
-        return in_order(_counted(connection, chosen, None), chosen.sort)
+        return in_order([*_counted(connection, chosen, None), *backed_up], chosen.sort)
     best = _latest(connection, limit) if chosen == Choice() else _best(connection, chosen, limit)
-    return in_order(_counted(connection, chosen, best), chosen.sort)
+    return in_order([*_counted(connection, chosen, best), *backed_up], chosen.sort)[:limit]
 
 
 def _latest(connection: sqlite3.Connection, limit: int) -> list[str]:
@@ -144,6 +159,22 @@ def _counted(
     return [_touched(row, names) for row in rows]
 
 
+def _only_backed_up(connection: sqlite3.Connection, choice: Choice) -> list[Touched]:
+    """Return the files that only backups name."""
+    where, values = _where(choice, calls=False)
+    called, more = _where(choice)
+    rows = connection.execute(
+        f"SELECT t.path, count(DISTINCT t.message), count(DISTINCT t.message >> {SHIFT}), "
+        f"max(t.time) FROM file_backups t WHERE {where} AND t.path NOT IN "
+        f"(SELECT t.path FROM tool_calls t WHERE {called}) GROUP BY t.path",
+        [*values, *more],
+    )
+    return [
+        Touched(path, 0, 0, 0, 0, sessions, last, "snapshot", backups)
+        for path, backups, sessions, last in rows
+    ]
+
+
 def _touched(row: tuple[Any, ...], names: dict[str, str]) -> Touched:
     path, reads, calls, added, removed, last, files = row
     sessions = {names.get(file, file) for file in str(files).split(",")}
@@ -169,8 +200,9 @@ def in_order(found: Iterable[Touched], sort: Sort) -> list[Touched]:
     return sorted(found, key=order)
 
 
-def _where(choice: Choice) -> tuple[str, list[Any]]:
-    where, values = [COUNTS], list[Any]()
+def _where(choice: Choice, *, calls: bool = True) -> tuple[str, list[Any]]:
+    """Return the condition on rows `t` of `tool_calls`, or else of `file_backups`."""
+    where, values = [COUNTS if calls else "t.path != ''"], list[Any]()
     if choice.project is not None:
         where.append(f"t.message >> {SHIFT} IN (SELECT file FROM sessions WHERE project = ?)")
         values.append(choice.project)
@@ -199,7 +231,8 @@ def projects(connection: sqlite3.Connection) -> list[Project]:
     sums: dict[str, list[int]] = {}
     for file, number, last in connection.execute(
         f"SELECT t.message >> {SHIFT}, count(*), max(t.time) FROM tool_calls t "
-        f"WHERE {COUNTS} GROUP BY 1"
+        f"WHERE {COUNTS} GROUP BY 1 UNION ALL "
+        f"SELECT message >> {SHIFT}, 0, max(time) FROM file_backups GROUP BY 1"
     ):
         mine = sums.setdefault(home.get(file, ""), [0, 0])
         mine[0] += number
@@ -210,5 +243,7 @@ def projects(connection: sqlite3.Connection) -> list[Project]:
 
 def paths(connection: sqlite3.Connection) -> Iterable[str]:
     """Yield every path that was touched, some of them often."""
-    for (path,) in connection.execute(f"SELECT t.path FROM tool_calls t WHERE {COUNTS}"):
+    for (path,) in connection.execute(
+        f"SELECT t.path FROM tool_calls t WHERE {COUNTS} UNION ALL SELECT path FROM file_backups"
+    ):
         yield path

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from steno.format.dialects.names import MESSAGE_TYPES
 from steno.session.nodes import CONVERSATION, Node
 from steno.session.resume.walk import Loaded
 from steno.session.story.prompts import STARTS, origin_of
@@ -29,7 +28,6 @@ dangling     its parent is not in the file
 second root  it begins without a parent
 """
 _NOBODY = -1
-_SAID = CONVERSATION | MESSAGE_TYPES
 
 
 class Branch:
@@ -206,7 +204,7 @@ def _strays(transcript: Transcript) -> Iterator[Node]:
     """Yield what would be conversation but has no id to be linked by."""
     yield from absorbed(transcript)
     for node in transcript.nodes:
-        if node.uuid is None and node.type in _SAID and not node.sidechain:
+        if node.uuid is None and node.type in CONVERSATION and not node.sidechain:
             yield node
 
 
@@ -252,11 +250,11 @@ def _goes_on(node: Node) -> bool:
     """Whether a record is a message that makes a branch worth the name."""
     if node.type == "user":
         return not node.meta
-    return node.type == "assistant" or node.type in MESSAGE_TYPES
+    return node.type == "assistant"
 
 
 def _may_ask(node: Node) -> bool:
-    return node.type in ("user", "human") and not node.meta and not node.results
+    return node.type == "user" and not node.meta and not node.results
 
 
 def _message(node: Node) -> str:

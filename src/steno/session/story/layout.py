@@ -6,7 +6,6 @@ dialects. A story keeps them all.
 
 from collections.abc import Iterable, Iterator
 
-from steno.format.dialects.names import OWN_TYPES
 from steno.session.nodes import Node
 from steno.session.resume.clients import STENO
 from steno.session.resume.gather import gather
@@ -36,11 +35,7 @@ def take_all(transcript: Transcript) -> Loaded:
 
 def _spoken(loaded: Loaded, nodes: Iterable[Node]) -> Iterator[Node]:
     """Yield what was said, of records with one id the last."""
-    return (node for node in nodes if _speaks(node) and loaded.nodes.get(node.uuid) is node)
-
-
-def _speaks(node: Node) -> bool:
-    return node.converses or (node.type in OWN_TYPES and not node.sidechain)
+    return (node for node in nodes if node.converses and loaded.nodes.get(node.uuid) is node)
 
 
 def story_leaf(loaded: Loaded) -> Node | None:

@@ -24,6 +24,8 @@ class Scene:
 
     def __init__(self, compaction: Compaction | None = None) -> None:
         self.compaction = compaction
+        self.closing: Compaction | None = None
+        """A compaction at its end, behind which nothing was asked."""
         self.prompt: Prompt | None = None
         self.nodes: list[Node] = []
         self.drafts: list[Draft] = []

@@ -4,7 +4,7 @@ The user's own title comes first, then one the model made, then the summary (whi
 wrote into some later session of the project), then the last prompt, then the first one.
 """
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -93,8 +93,7 @@ def title_of(
     if custom or ai:
         return choose_title(custom=custom, ai=ai)
     summary = own_summary(transcript.by_uuid, (*summaries_in(transcript), *summaries))
-    last = _last(transcript, "last-prompt", "last_prompt")
-    last = "" if tagged(last) else last
+    last = _last(transcript, "last-prompt", "last_prompt", lambda words: not tagged(words))
     first = "" if summary or last else first_prompt(transcript, transcript.nodes, agent=agent)
     return choose_title(summary=summary, last_prompt=last, first=first)
 
@@ -129,12 +128,12 @@ def first_prompt(transcript: Transcript, nodes: Iterable[Node], *, agent: bool =
     return ""
 
 
-def _last(transcript: Transcript, kind: str, field: str) -> str:
-    """Return a field of the last record of a kind that has it."""
+def _last(transcript: Transcript, kind: str, field: str, fits: Callable[[str], bool] = bool) -> str:
+    """Return a field of the last record of a kind that has it, and in which it fits."""
     for node in reversed(transcript.nodes):
         if node.type == kind:
             value: Any = getattr(_state(transcript, node), field)
-            if value:
+            if value and fits(str(value)):
                 return str(value)
     return ""
 

@@ -3,7 +3,8 @@
 A turn begins where somebody asks for something: a person, a slash command that leads to an answer,
 a shell escape, a background task that reports. What stands before the first prompt, or behind a
 compaction, belongs to the prompt that follows it; commands that led to nothing belong to the turn
-before them. Every record is in exactly one turn.
+before them. A compaction begins no turn: where the work goes on behind it without a new prompt, the
+turn goes on. Every record is in exactly one turn.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,6 +17,7 @@ from steno.format.records import Record
 from steno.session.nodes import Node
 from steno.session.story.compactions import Compaction, is_seam, keeps_all
 from steno.session.story.prompts import STARTS, Origin, Prompt, origin_of, prompt_of
+from steno.session.story.repeats import Repeats
 from steno.session.story.scenes import Scene
 from steno.session.story.steps import Draft, FileTouch, Step
 from steno.session.story.telling import Teller
@@ -52,7 +54,9 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the model had its last word."""
     nodes: tuple[Node, ...] = ()
     compaction: Compaction | None = None
-    """The seam before it."""
+    """The seam before it, or the first one within it."""
+    closing: Compaction | None = None
+    """The seam at its end, behind which nothing was asked so far."""
 
     @property
     def failure(self) -> Step | None:
@@ -133,6 +137,7 @@ class Story:
         self.done: list[Scene] = []
         """The turns before; the last one may still get what turns out to be no turn of its own."""
         self.now = Scene()
+        self._repeats = Repeats()
         self._kept_all: Compaction | None = None
         """A compaction that left nothing out, which stands before the next turn."""
 
@@ -147,6 +152,11 @@ class Story:
                 self.now.compaction = self.now.compaction or seam
         elif seam is not None and is_seam(node):
             self._cut(Scene(seam))
+        if self._repeated(record, node):
+            self.now.nodes.append(node)
+            return
+        if node.type == "assistant":
+            self._rejoin()
         now = self.now
         trail = now.trail
         if node.type == "assistant":
@@ -171,9 +181,10 @@ class Story:
         if self._kept_all is not None and last.compaction is None:
             last = last.copy()
             last.compaction = self._kept_all
-        if self.done and last.is_faint and last.compaction is None:
+        if self.done and last.is_faint:
             joined = self.done[-1].copy()
             joined.take_over(last.copy())
+            joined.closing = joined.closing or last.compaction
             return [*self.done[:-1], joined]
         return [*self.done, last] if last.nodes else self.done
 
@@ -197,14 +208,39 @@ class Story:
             self._cut(Scene())
         self.now.begin(prompt_of(record, node, origin))
 
+    def _repeated(self, record: Record, node: Node) -> bool:
+        """Whether a record only says again what stands before the last compaction."""
+        if not self.compactions:
+            return False
+        if node.type == "assistant":
+            return self._repeats.answer(node.parent, node.message_id, node.uses)
+        if node.results:
+            return self._repeats.results(node.results)
+        return node.repeats and origin_of(record, agent=self._agent) in STARTS
+
+    def _rejoin(self) -> None:
+        """Go on in the turn before, if the model goes on behind a compaction unasked."""
+        now = self.now
+        if now.compaction is None or not now.is_faint or not self.done:
+            return
+        if now.prompt is not None and now.prompt.origin != "summary":
+            return
+        before = self.done.pop()
+        before.take_over(now)
+        before.compaction = before.compaction or now.compaction
+        before.trail = 0
+        self.now = before
+
     def _cut(self, scene: Scene) -> None:
         """Go on in a new scene."""
         now = self.now
         scene.compaction = scene.compaction or self._kept_all
         self._kept_all = None
         now.hand_over(scene)
-        if self.done and now.is_faint and now.compaction is None:
-            self.done[-1].take_over(now)
+        if self.done and now.is_faint:
+            before = self.done[-1]
+            before.take_over(now)
+            before.closing = before.closing or now.compaction
         elif now.nodes:
             self.done.append(now)
         self.now = scene
@@ -233,4 +269,5 @@ def _turn(scene: Scene, number: int, *, final: bool) -> Turn:
         done=scene.last in ("words", "end") or scene.is_idle,
         nodes=tuple(scene.nodes),
         compaction=scene.compaction,
+        closing=scene.closing,
     )

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from steno.errors import BadRequest, Unreadable
-from steno.format.dialects.detection import converted_file
+from steno.format.dialects.detection import convert_open
 from steno.format.source import OpenSource
 from steno.store.archived import ARCHIVE, CATALOGUE
 from steno.store.found import Found
@@ -54,11 +54,11 @@ def opened(found: Found) -> "FileSource | ArchiveSource":
     return _kept(found) if isinstance(found, Archived) else FileSource(found.path)
 
 
-def open_anywhere(path: str, *, as_written: bool = False) -> OpenSource:
+def open_anywhere(path: str, *, converted: bool | None = None) -> OpenSource:
     """Return the transcript that is or was at a path, open, wherever its bytes are.
 
-    One in a published dialect is converted to what the real client would have written, unless it is
-    wanted `as_written`.
+    One with records in a published dialect is converted to what the real client would have written.
+    Whether it has any is `converted`; where nobody knows, its beginning tells.
 
     Raises:
         Unreadable: it is neither on the disk nor in the archive, or cannot be read.
@@ -74,7 +74,7 @@ def open_anywhere(path: str, *, as_written: bool = False) -> OpenSource:
         if found is None:
             raise
         source = _kept(found)
-    return source if as_written else converted_file(source)
+    return convert_open(source, known=converted)
 
 
 def source_of(found: Found) -> "PathSource | ArchiveSource":

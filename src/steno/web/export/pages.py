@@ -191,6 +191,10 @@ class _Drawing:
                 self._put(seam_of(turn.compaction, seams, before, self.tale, self._manner))
             length += self._put(turn_of(turn, self.tale, self._manner))
             length += self._sides(turn.number)
+            if turn.closing is not None:
+                seams += 1
+                self._anchors[f"c{seams}"] = page.file if split else ""
+                self._put(seam_of(turn.closing, seams, turn, self.tale, self._manner))
         for page, behind in zip(self._pages, [*self._pages[1:], None], strict=True):
             end = behind.first - 1 if behind is not None else len(self.tale.turns)
             page.label = f"{max(1, page.first)}\N{EN DASH}{end}"

@@ -43,7 +43,7 @@ def tree_of(files: Iterable[Touched], project: str) -> Folder:
     for file in files:
         way = file.path.replace("\\", "/")
         here = root
-        number = file.reads + file.edits
+        number = file.reads + file.edits + file.backups
         here.touches += number
         at = base
         if base and way.startswith(f"{base}/"):

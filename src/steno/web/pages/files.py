@@ -145,7 +145,7 @@ def _found(house: House, index: Index, asked: _Asked) -> tuple[list[Touched], in
             (
                 file
                 for file in mine
-                if (file.edits or not choice.changed)
+                if (file.is_changed or not choice.changed)
                 and all(word in file.path.lower() for word in wanted)
             ),
             choice.sort,

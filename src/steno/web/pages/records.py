@@ -86,7 +86,7 @@ def record(house: House, request: Request) -> Response:
     with opened(house, wish) as told:
         # Of a file in a dialect, whoever knows only the file as it is names a record by its id.
         transcript = told.tale.transcript
-        node = transcript.by_uuid.get(named) if transcript.dialect != "claude" else None
+        node = transcript.by_uuid.get(named) if transcript.is_converted else None
         at = node.offset if node is not None else number_in(named, -1)
         every = _pieces(told)
         place = bisect_left([piece.offset for piece in every], at)

@@ -119,7 +119,7 @@ def _noted(report: FileReport, links: Links, key: str, agent: str) -> Iterator[N
 def _way(report: FileReport, finding: Finding, links: Links, key: str, agent: str) -> str:
     """Return where the record is shown that a finding is about."""
     place = finding.place
-    if report.dialect == "claude" or not place.uuid:
+    if not report.is_converted or not place.uuid:
         return links.record(key, place.span.offset, agent)
     return links.inside(key, f"record/{quote(place.uuid, safe='')}", agent)
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from steno.format.dialects.detection import label_of
 from steno.report import words
 from steno.report.listing import costs_of
 from steno.report.sessions import Known, copied_into, known_of, neighbours_of
@@ -126,7 +127,6 @@ def head_of(tale: Tale, place: "Place", found: Lying, now: float) -> Head:
 
 def _facts(tale: Tale, known: Known, now: float) -> list[str]:
     figures = tale.figures
-    dialect = tale.transcript.dialect
     started = tale.turns[0].started if tale.turns else None
     begun = started.timestamp() if started is not None else known.started
     when = f"{words.day(begun, now)} {words.clock(begun)}" if begun is not None else ""
@@ -136,7 +136,7 @@ def _facts(tale: Tale, known: Known, now: float) -> list[str]:
         duration(figures.worked / 1000) if figures.worked else "",
         f"{words.count(figures.turns, 'turn')}, {words.count(figures.steps, 'step')}",
         tale.thread.kind if tale.thread is not None else "",
-        "" if dialect == "claude" else f"dialect {dialect}, converted",
+        label_of(tale.transcript.source),
     ]
 
 

@@ -7,7 +7,7 @@ import msgspec
 from markupsafe import Markup
 
 from steno.report import words
-from steno.session.story.compactions import sizes_of
+from steno.session.story.compactions import Compaction, sizes_of
 from steno.session.story.steps import one_line
 from steno.session.story.turns import Turn
 from steno.web.paint import money
@@ -47,10 +47,8 @@ def outline_of(tale: Tale, manner: Manner) -> list[Row]:
     rows: list[Row] = []
     _old(rows, tale, manner, 0)
     for turn in tale.turns[-_MOST:]:
-        seam = turn.compaction
-        if seam is not None:
-            said = words.shrunk(*sizes_of(seam)).removesuffix(" tokens")
-            rows.append(Row("", "", "", cut=f"compacted, {said}" if said else "compacted"))
+        if turn.compaction is not None:
+            rows.append(_seam(turn.compaction))
         rows.append(
             Row(
                 str(turn.number),
@@ -64,7 +62,14 @@ def outline_of(tale: Tale, manner: Manner) -> list[Row]:
             )
         )
         _old(rows, tale, manner, turn.number)
+        if turn.closing is not None:
+            rows.append(_seam(turn.closing))
     return rows
+
+
+def _seam(seam: Compaction) -> Row:
+    said = words.shrunk(*sizes_of(seam)).removesuffix(" tokens")
+    return Row("", "", "", cut=f"compacted, {said}" if said else "compacted")
 
 
 def _href(tale: Tale, manner: Manner, turn: int) -> str:

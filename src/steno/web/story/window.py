@@ -81,10 +81,7 @@ def between(
 def _drawn(
     tale: Tale, manner: Manner, turns: Sequence[Turn], full: range, branch: int
 ) -> Iterator[Piece]:
-    seams = {
-        turn.number: place
-        for place, turn in enumerate((each for each in tale.turns if each.compaction), 1)
-    }
+    seams = _numbered_seams(tale)
     if turns and turns[0].number == 1:
         yield from _sides(tale, manner, 0, branch)
     size = max(1, -(-max(full.start - 1, len(turns) - full.stop + 1, 1) // _ROWS))
@@ -96,14 +93,27 @@ def _drawn(
             row = []
         if turn.compaction is not None:
             before = tale.turns[turn.number - 2] if turn.number > 1 else None
-            yield seam_of(turn.compaction, seams[turn.number], before, tale, manner)
+            number = seams[turn.compaction.boundary.index]
+            yield seam_of(turn.compaction, number, before, tale, manner)
         if shown:
             yield turn_of(turn, tale, manner)
             yield from _sides(tale, manner, turn.number, branch)
         else:
             row.append(turn)
+        if turn.closing is not None:
+            if row:
+                yield fold_of(row, tale, manner)
+                row = []
+            number = seams[turn.closing.boundary.index]
+            yield seam_of(turn.closing, number, turn, tale, manner)
     if row:
         yield fold_of(row, tale, manner)
+
+
+def _numbered_seams(tale: Tale) -> dict[int, int]:
+    """Return the number of each compaction that is shown, by the place of its boundary."""
+    seams = [seam for turn in tale.turns for seam in (turn.compaction, turn.closing) if seam]
+    return {seam.boundary.index: number for number, seam in enumerate(seams, 1)}
 
 
 def _sides(tale: Tale, manner: Manner, after: int, branch: int) -> Iterator[SideBox | More]:

@@ -1,0 +1,128 @@
+"""Everything the engine writes has the fields that the client it claims to be writes."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from tests.whole.written import Written
+
+from steno.check.drift import Observer
+from steno.format.catalogue import catalogue
+from steno.format.lines import read_pieces
+from steno.format.records import Record
+from steno.report.drift import observe
+from steno.session.resume.clients import LATEST
+from steno.store.library import found_at
+from steno.store.read import FileSource
+
+LEFT_OUT: Final = {
+    "requestRef": "names an `api-request` record; the engine does not record requests",
+    "effort": "only where an effort was asked for; the client always asks for one",
+    "perTurnEffort": "only where an effort was asked for",
+    "requestId": "an answer that is said again behind a compaction was not asked for",
+    "thinkingDisplay": "only where requests say how thoughts are to be shown",
+    "compactMetadata.preservedMessages": "what stays in view is said again behind the summary",
+    "compactMetadata.preservedSegment": "so that clients that do not know these fields have it too",
+}
+"""Fields that the client always writes in the corpus and the engine does not, and why."""
+INSIDE: Final = frozenset(
+    (
+        "attachment",
+        "backup",
+        "cache_creation",
+        "compactMetadata",
+        "error",
+        "message",
+        "output_tokens_details",
+        "server_tool_use",
+        "snapshot",
+        "turnPosition",
+        "usage",
+    )
+)
+"""Fields whose own fields are compared too."""
+
+
+def records_of(paths: Iterable[Path]) -> Iterator[Record]:
+    """Yield the records of some files that the newest client wrote, or has to."""
+    for path in paths:
+        with FileSource(str(path)) as source:
+            for piece in read_pieces(source):
+                if isinstance(piece, Record) and piece.envelope.version in (None, LATEST.version):
+                    yield piece
+
+
+def names_in(fields: dict[str, Any], before: str = "") -> Iterator[str]:
+    """Yield the names of all fields."""
+    for name, value in fields.items():
+        yield f"{before}{name}"
+        if name in INSIDE and isinstance(value, dict):
+            yield from names_in(value, f"{before}{name}.")
+
+
+def always_in(records: Iterable[Record]) -> dict[str, tuple[int, set[str], set[str]]]:
+    """Return for each kind how many there are, the fields of all of them, and of any."""
+    counts: Counter[str] = Counter()
+    fields: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for record in records:
+        counts[record.kind] += 1
+        fields[record.kind].update(set(names_in(record.fields)))
+    return {
+        kind: (number, {name for name, n in fields[kind].items() if n == number}, {*fields[kind]})
+        for kind, number in counts.items()
+    }
+
+
+@pytest.mark.corpus
+def test_what_the_client_always_writes_is_always_written(written: Written, shared: Path) -> None:
+    folder = shared / "corpus" / "real-client" / LATEST.version
+    real = always_in(
+        records_of(path for path in folder.rglob("*.jsonl") if path.name != "history.jsonl")
+    )
+    # A fork begins without a slug, like those of the client.
+    own = always_in(records_of(path for path in written.files if path != written.forked))
+    missing = {
+        (kind, name)
+        for kind, (_, always, _) in own.items()
+        if kind in real
+        for name in real[kind][1] - always
+    }
+    assert {each for each in missing if each[1] not in LEFT_OUT} == set()
+    assert set(LEFT_OUT) - {name for _, name in missing} == set(), "left out for no reason"
+    assert len(set(own) & set(real)) >= 15
+
+
+def test_sessions_of_the_engine_do_not_drift(written: Written) -> None:
+    observer, problems = Observer(catalogue()), []
+    observe([found_at(str(path)) for path in written.files], observer, problems=problems)
+    assert [(each.code, each.kind, each.path, each.name) for each in observer.drifts()] == []
+    assert problems == []
+    assert observer.records > 300
+    assert observer.versions == {LATEST.version}
+
+
+def test_the_sessions_hold_every_kind_of_record_that_is_written(written: Written) -> None:
+    kinds = {record.kind for record in records_of(written.files)}
+    assert kinds >= {
+        "assistant/api_error",
+        "assistant/text",
+        "assistant/thinking",
+        "assistant/tool_use",
+        "attachment/file",
+        "attachment/hook_success",
+        "file-history-delta",
+        "file-history-snapshot",
+        "last-prompt",
+        "system/api_error",
+        "system/compact_boundary",
+        "system/informational",
+        "system/local_command",
+        "system/stop_hook_summary",
+        "system/turn_duration",
+        "user/compact_summary",
+        "user/meta",
+        "user/prompt",
+        "user/tool_result",
+    }

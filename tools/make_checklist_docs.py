@@ -1,0 +1,60 @@
+"""Write the checklist for clients, with what proves each point: `docs/reference/protocol-checklist.md`.
+
+python -m tools.make_checklist_docs            write it
+python -m tools.make_checklist_docs --check    exit 1 when it is out of date
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tests.published.checklist import ITEMS, SECTIONS, Item
+
+__all__ = ["PAGE", "build"]
+
+_ROOT: Final = Path(__file__).parent.parent
+PAGE: Final = _ROOT / "docs" / "reference" / "protocol-checklist.md"
+_INTRO: Final = """\
+# Checklist for clients
+
+<!-- Generated from tests/published/checklist.py by tools/make_checklist_docs.py; do not edit. -->
+
+"Claude Code Session Protocol Schema" ends with 38 points for whoever builds a client. This page says
+what `steno chat` does about each, where it differs because the client differs, and which tests
+prove it. steno writes as Claude Code 2.1.325 does; [published
+descriptions](published-descriptions.md) has what the document says of reading.
+"""
+
+
+def build() -> str:
+    """Return the page."""
+    return "".join((_INTRO, *map("".join, map(_section, SECTIONS))))
+
+
+def _section(number: str) -> Iterator[str]:
+    yield f"\n## {number} {SECTIONS[number]}\n\n"
+    yield "| | asked for | steno | differs from the document | proven by |\n|---|---|---|---|---|\n"
+    for item in ITEMS:
+        if item.number.rpartition(".")[0] == number:
+            yield _row(item)
+
+
+def _row(item: Item) -> str:
+    tests = ", ".join(f"`{name}`" for name in item.tests)
+    return f"| {item.number} | {item.asks} | {item.does} | {item.differs} | {tests} |\n"
+
+
+def main() -> None:
+    """Write the page, or say that it is out of date."""
+    text = build()
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(text, "utf-8")
+        sys.stdout.write(f"wrote {PAGE}\n")
+    elif not PAGE.exists() or PAGE.read_text("utf-8") != text:
+        sys.stderr.write(f"{PAGE} is out of date; run python -m tools.make_checklist_docs\n")
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
