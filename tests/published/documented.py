@@ -1,11 +1,10 @@
 """What tests of documented files ask: sessions on a disk, their messages and their steps."""
 
 import json
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import pytest
 from tests.published.examples import EXAMPLES
 from tests.published.test_client_fields import records_of
 
@@ -52,9 +51,3 @@ def steno_findings(name: str) -> list[str]:
 def pieces_of(name: str) -> list[Record]:
     pieces = read_bytes(EXAMPLES[name].data)
     return [piece for piece in pieces if isinstance(piece, Record)]
-
-
-def checked(checks: Iterable[str], waiting: Container[str]) -> list[Any]:
-    """Return items to be tried; those that wait for other work must fail until it is there."""
-    wait = pytest.mark.xfail(strict=True)
-    return [pytest.param(item, marks=wait) if item in waiting else item for item in checks]

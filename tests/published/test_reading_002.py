@@ -6,7 +6,6 @@ from tests.published.documented import (
     Check,
     Json,
     Open,
-    checked,
     pieces_of,
     steps,
     text_of,
@@ -190,9 +189,8 @@ CHECKS: dict[str, Check] = {
     "002.11.few": listed("COMPLETED", 4, answered=True, shown=False),
     "002.11.unanswered": listed("COMPLETED", 9, answered=False, shown=False),
 }
-WAITING: tuple[str, ...] = ()
 
 
-@pytest.mark.parametrize("item", checked(CHECKS, WAITING))
+@pytest.mark.parametrize("item", CHECKS)
 def test_a_file_is_read_as_the_reader_of_2_0_76_means(opened: Open, item: str) -> None:
     assert CHECKS[item](opened)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.published.documented import Check, Open, checked, steps
+from tests.published.documented import Check, Open, steps
 from tests.published.test_client_fields import drifts, records_of
 
 from steno.report.brief.gather import brief_of
@@ -146,9 +146,8 @@ CHECKS: dict[str, Check] = {
     "003.9.microcompact": brief_compaction,
     "003.9.skip": brief_skips,
 }
-WAITING: tuple[str, ...] = ()
 
 
-@pytest.mark.parametrize("item", checked(CHECKS, WAITING))
+@pytest.mark.parametrize("item", CHECKS)
 def test_a_file_is_read_as_the_reader_of_2_1_42_means(opened: Open, item: str) -> None:
     assert CHECKS[item](opened)
