@@ -7,6 +7,7 @@ caller's mistake and for files that cannot be read.
     ├── NotFound           (LookupError)   no session, record or turn of that name
     ├── Ambiguous          (LookupError)   a name that fits several sessions
     ├── BadRequest         (ValueError)    an argument that makes no sense
+    │   └── InDialect                      a session that cannot be added to as it is
     ├── Unreadable         (OSError)       a path that is no readable session file
     ├── Unwritable         (OSError)       a file that cannot be written: full disk, no right to
     └── Busy               (OSError)       a session file that somebody else is writing to

@@ -46,6 +46,10 @@ def test_a_conversation(terminal: Make) -> None:
     console.told("steno chat --resume", "goes on here")
     assert "**" not in console.everything
     console.proves()
+    (path,) = console.files
+    records = [json.loads(line) for line in path.read_bytes().splitlines()]
+    assert [each.get("subtype") for each in records].count("turn_duration") == 2
+    assert {each["entrypoint"] for each in records if "uuid" in each} == {"cli"}
     assert b"\x1b[?2026h" in console.raw
     assert b"steno: hello" in console.raw
 

@@ -188,7 +188,7 @@ WRITERS: Final[dict[str, Writer]] = {
 
 @pytest.mark.parametrize("name", WRITERS)
 @settings(
-    deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(chosen=actions)
 @example(["ask", "full", "compact"])

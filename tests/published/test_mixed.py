@@ -31,7 +31,7 @@ from steno.store.glance import glance
 from steno.store.library import find
 
 NAME = "0c9be80c-c704-4d9f-928e-22f500ed824f"
-SEEDS = range(12)
+SEEDS = range(7)
 
 
 @pytest.fixture(params=[(form, seed) for form in FORMS for seed in SEEDS], ids=str)

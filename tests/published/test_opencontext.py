@@ -231,6 +231,19 @@ def test_003_progress_tells_of_a_sub_agent_that_has_no_file() -> None:
     assert "`pattern` `c`" in written
 
 
+def test_003_progress_is_told_where_the_call_is_named_otherwise_or_not_at_all() -> None:
+    said = {"role": "assistant", "content": [{"type": "text", "text": "I grep."}]}
+    data = {"type": "agent_progress", "prompt": "Find.", "agentId": "a1", "message": said}
+    made = ContextFile().user("One.").assistant(call("t1", "Task", description="A", prompt="Find."))
+    made.linked("progress", data=data, toolUseID="t1").result("t1", "Done.").assistant("1")
+    made.user("Two.").progress("of-an-earlier-window", {**data, "agentId": "a2"}).assistant("2")
+    first, second = made.brief().turns
+    (own,), (left,) = first.agents, second.agents
+    assert (own.task, own.agent_id, own.updates, own.report) == ("A", "a1", 1, "Done.")
+    assert (left.call_id, left.agent_id, left.status) == ("of-an-earlier-window", "a2", "unknown")
+    assert [each.text for each in (*own.texts, *left.texts)] == ["I grep."] * 2
+
+
 def test_003_sub_agents_of_sub_agents_name_the_one_that_started_them() -> None:
     one = session(seed=5).user("Go.").assistant(tool("Agent", description="A", prompt="Do A"))
 
@@ -471,6 +484,10 @@ def test_003_queue_operations_stand_in_the_turn_they_belong_to() -> None:
     ]
     assert brief.turns[0].meanwhile == ("Also this,\nand that.",)
     assert f"completed `{done}`" in as_markdown(brief)
+    long = ContextFile().user("One.").queue("enqueue", "word " * 100).assistant("Done.").brief()
+    assert long.turns[0].queue[0].size == 500
+    for budget in (None, 2_000):
+        assert "[500 characters]" in as_markdown(long, budget)
 
 
 # Forms

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.published.files import FILES, FLAT, Known
+from tests.published.files import FILES, NESTED, Known, in_a_clients_file
 from tests.published.test_dialects import sent_in_order
 
 from steno.check.checkup import check
@@ -17,6 +17,7 @@ from steno.format.source import BytesSource
 from steno.model.server.app import Server, serving
 from steno.model.server.script import Script
 
+CASES = {**FILES, "in_a_clients_file": in_a_clients_file}
 NAME = "0c9be80c-c704-4d9f-928e-22f500ed824f"
 KEY = "canary-key-of-nobody"
 
@@ -25,10 +26,10 @@ class Home:
     """A home with one session in it, and calls of the command."""
 
     def __init__(self, folder: Path, case: str, server: Server | None = None) -> None:
-        self.known: Known = FILES[case]()
+        self.known: Known = CASES[case]()
         self.root = folder / "claude"
         self.folder = folder
-        flat = case in {each.__name__ for each in FLAT}
+        flat = case not in {each.__name__ for each in NESTED}
         self.dialect = "spec-000" if flat else "spec-004"
         place = "projects/-home-ada-work" if flat else "conversations/_home_ada_work"
         name = NAME if flat else "2025-01-29T14-15-30"
@@ -130,3 +131,14 @@ def test_a_session_goes_on_in_a_converted_copy(tmp_path: Path, server: Server, c
     (copy,) = made
     found = check(BytesSource(copy.read_bytes()), name=copy.stem).findings
     assert [each.id for each in found if each.severity != "info"] == []
+
+
+def test_a_clients_session_with_records_of_a_dialect_goes_on_in_a_copy(
+    tmp_path: Path, server: Server
+) -> None:
+    home = Home(tmp_path, "in_a_clients_file", server)
+    assert "records in the dialect spec-000 and spec-004, converted" in home.run("show", "last")
+    assert home.run("chat", "-p", "Go on.", "--resume", home.path.stem) == "Yes.\n"
+    assert "records in the dialect spec-000 and spec-004, which no client reads" in home.said
+    assert home.path.read_bytes() == home.known.data
+    assert sent_in_order(list(server.requests)[-1].body["messages"], home.known)

@@ -289,7 +289,8 @@ def test_results_keep_what_the_client_keeps_of_them_and_nothing_of_it_is_sent(
             entry = catalogue().tool(name)
             assert entry is not None, name
             assert set(detail) <= set(entry.result), (name, set(detail) - set(entry.result))
-            assert KEPT.get(name, set()) <= set(detail), name
+            if detail.get("status") != "async_launched":
+                assert KEPT.get(name, set()) <= set(detail), name
             seen.add(name)
     assert seen >= set(KEPT)
 

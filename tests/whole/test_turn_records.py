@@ -236,6 +236,27 @@ def test_a_name_in_words_is_always_a_plain_file_name(prompt: str) -> None:
     assert len(slug) < 80
 
 
+@pytest.mark.parametrize("slug", ["../../x", "a/b", "a\x1b[31m", "", "-", "a" * 300, ".."])
+def test_a_session_with_a_hostile_name_in_words_gets_a_plain_one(tmp_path: Path, slug: str) -> None:
+    house = House(tmp_path, Script().otherwise("Yes."))
+    house.say("one", mode="plan")
+    assert house.work is not None
+    house.work.talk.recorder.close()
+    path = Path(house.path)
+    old = house.records[0]["slug"]
+    path.write_bytes(path.read_bytes().replace(json.dumps(old).encode(), json.dumps(slug).encode()))
+
+    async def plan(started: Started) -> str:
+        await started.agent.turn("and on")
+        return str(started.agent.caller.around.kept["plan_file"])
+
+    house.resume()
+    written = Path(house.play(plan, mode="plan"))
+    assert written.parent == house.config / "plans"
+    assert re.fullmatch(r"[a-z0-9-]+", written.stem)
+    assert house.records[-2]["slug"] == written.stem
+
+
 @pytest.mark.corpus
 def test_names_in_words_of_the_client_have_the_same_form(shared: Path) -> None:
     folder = shared / "corpus" / "real-client" / "2.1.325"

@@ -9,6 +9,7 @@ import pytest
 from tests.whole.written import Written
 
 from steno.check.drift import Observer
+from steno.format.blocks import ToolUse
 from steno.format.catalogue import catalogue
 from steno.format.lines import read_pieces
 from steno.format.records import Record
@@ -92,6 +93,37 @@ def test_what_the_client_always_writes_is_always_written(written: Written, share
     assert {each for each in missing if each[1] not in LEFT_OUT} == set()
     assert set(LEFT_OUT) - {name for _, name in missing} == set(), "left out for no reason"
     assert len(set(own) & set(real)) >= 15
+
+
+def results_in(records: Iterable[Record]) -> dict[str, tuple[set[str], set[str]]]:
+    """Return for each tool the fields of all results that are objects, and of any of them."""
+    names: dict[str, str] = {}
+    found: dict[str, list[set[str]]] = {}
+    for record in records:
+        for block in record.blocks:
+            if isinstance(block, ToolUse):
+                names[block.id] = block.name
+        detail = record.fields.get("toolUseResult")
+        if isinstance(detail, dict) and record.tool_results:
+            name = names.get(record.tool_results[0].tool_use_id, "")
+            kind = f"{name} {detail.get('status', '')}" if name == "Agent" else name
+            # What a tool returns depends on what it was asked for.
+            kind += str(detail.get("mode") or detail.get("type") or detail.get("success", ""))
+            found.setdefault(kind, []).append(set(detail))
+    return {kind: (set.intersection(*sets), set.union(*sets)) for kind, sets in found.items()}
+
+
+@pytest.mark.corpus
+def test_results_have_the_fields_that_the_client_always_keeps(
+    written: Written, shared: Path
+) -> None:
+    folder = shared / "corpus" / "real-client" / LATEST.version
+    paths = (path for path in folder.rglob("*.jsonl") if path.name != "history.jsonl")
+    real, own = results_in(records_of(paths)), results_in(records_of(written.files))
+    both = set(real) & set(own)
+    missing = {kind: real[kind][0] - own[kind][0] for kind in both}
+    assert {kind: names for kind, names in missing.items() if names} == {}
+    assert len(both) >= 10
 
 
 def test_sessions_of_the_engine_do_not_drift(written: Written) -> None:

@@ -130,7 +130,10 @@ def _console(folder: Path) -> House:
 
 
 def _headless(folder: Path) -> tuple[House, list[dict[str, Any]]]:
-    script = Script().on("go", [tool("Bash", command="echo one; sleep 0; echo two")]).then("Done.")
+    script = Script().on("count the pears", "Two pears.")
+    script.on("go", [tool("Bash", command="echo one; echo two")])
+    call = tool("Agent", description="d", prompt="count the pears", run_in_background=True)
+    script.then(call).then("Done.")
     house = House(folder, script.otherwise("Yes."))
     _, lines = house.headless("go", "and")
     return house, lines

@@ -118,7 +118,7 @@ class Compactor:
             Tail(tail, agent.course.model),
             trigger=trigger,
             tokens=before,
-            after=framing(agent) + tokens_of(blocks_in(said)) + estimate(tail),
+            after=tokens_of(blocks_in(said)) + estimate(tail),
             seconds=time.monotonic() - began,
         )
         then()

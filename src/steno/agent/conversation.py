@@ -265,7 +265,8 @@ class Conversation:
     ) -> None:
         """Let a summary stand for everything before, but for the tail, which is said again.
 
-        `tokens` were taken before, about as many as `after` will be; it took so many seconds.
+        `tokens` were taken before; what is said is about `after` tokens from now on, without what
+        every request begins with. It took so many seconds.
         """
         figures, recorder = self.figures, self.recorder
         dropped = figures.dropped_tokens + max(tokens - after, 0)

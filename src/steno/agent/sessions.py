@@ -12,6 +12,7 @@ from steno.agent.branch import git_branch
 from steno.agent.conversation import BROKEN_OFF, Conversation, Figures
 from steno.agent.meter import tokens_of
 from steno.agent.recorder import VERSION, Recorder, new_id, rising
+from steno.agent.slugs import is_slug
 from steno.errors import BadRequest, InDialect, NotFound
 from steno.format.compose import Place
 from steno.format.dialects.detection import is_converted
@@ -287,7 +288,8 @@ def _slug(transcript: Transcript) -> str:
     """Return a session's name in words: once it has one, every record carries it."""
     for node in reversed(transcript.nodes):
         if node.converses and node.uuid is not None:
-            return transcript.record(node).envelope.slug or ""
+            slug = transcript.record(node).envelope.slug or ""
+            return slug if is_slug(slug) else ""
     return ""
 
 

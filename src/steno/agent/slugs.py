@@ -10,7 +10,7 @@ import re
 from hashlib import sha256
 from typing import Final
 
-__all__ = ["plan_slug", "session_slug"]
+__all__ = ["is_slug", "plan_slug", "session_slug"]
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -42,7 +42,18 @@ _NOUNS: Final = _words(
 _WORDS: Final = 4
 """How many words of a prompt stand in the name of its plan."""
 _LONGEST: Final = 40
+_MOST: Final = 120
+_SLUG: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _OTHER: Final = re.compile(r"[^a-z0-9]+")
+
+
+def is_slug(text: str) -> bool:
+    """Whether a text is such a name: files are named after it, so nothing else may be in it.
+
+    >>> is_slug("eager-riding-garden"), is_slug("../garden")
+    (True, False)
+    """
+    return len(text) <= _MOST and _SLUG.fullmatch(text) is not None
 
 
 def session_slug(session_id: str) -> str:

@@ -259,6 +259,7 @@ class _Task:
             "prompt": self.prompt,
             "outputFile": self.agent.talk.recorder.path,
             "canReadOutputFile": True,
+            "canContinueAgent": False,
         }
         return Outcome(words, detail)
 

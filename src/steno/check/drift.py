@@ -26,7 +26,7 @@ from steno.format.records import Record
 from steno.format.values import as_list, as_object
 from steno.safe.redact import is_plain_value, masked, plain_name, shape_of
 
-__all__ = ["FREE", "MOST", "Observer"]
+__all__ = ["MOST", "Observer"]
 
 MOST: Final = 4096
 _MOST_NAMES: Final = 64
@@ -37,8 +37,7 @@ _MOST_HELD: Final = 64
 _MOST_HELD_BYTES: Final = 1 << 20
 _MOST_SAMPLE: Final = 120
 _MCP: Final = "mcp__"
-FREE: Final = "*"
-"""Stands for names that are not of the format: keys that are anybody's words."""
+_FREE: Final = "*"
 _UNNAMED: Final = "untyped"
 _UNKNOWN: Final = "unknown"
 _NAMED: Final = frozenset(("UNKNOWN_TYPE", "NEW_BLOCK"))
@@ -200,8 +199,9 @@ class Observer:
                 if isinstance(item, dict):
                     self._object(slot.values, cast("dict[str, Any]", item))
                 else:
-                    key = (slot.owner, f"{slot.path}.{FREE}")
-                    self._note("TYPE_MISMATCH", key, slot.place, item, known=("obj",))
+                    # The names of such values are anybody's words: nothing is learned of them.
+                    key, place = (slot.owner, f"{slot.path}.{_FREE}"), (*slot.place, _FREE)
+                    self._note("TYPE_MISMATCH", key, place, item, known=("obj",))
 
     def _list(self, slot: Slot, value: list[Any]) -> None:
         if slot.elements and not slot.elements.issuperset(map(type, value)):
@@ -301,7 +301,7 @@ class Observer:
         name = plain_name(slot.name)
         met = self._names.setdefault(f"{shape.owner} {shape.path}", set())
         if name not in met and (len(met) >= _MOST_NAMES or len(self._names) > MOST):
-            name = FREE
+            name = _FREE
         met.add(name)
         path = f"{shape.path}.{name}" if shape.path else name
         self._note("NEW_FIELD", (slot.owner, path), (*shape.place, name), value)

@@ -7,7 +7,7 @@ What has no plain name is not learned, for it may be a map with free keys.
 
 from typing import Any, Final, cast
 
-from steno.check.drift import FREE, Observer
+from steno.check.drift import Observer
 from steno.check.observed import Code, Key, Tally
 from steno.check.shapes import Place, Slot
 from steno.check.sketch import Entry, Sketch, fields_of, ordered
@@ -57,9 +57,6 @@ class _Learner:
             self._stretch()
         self._learn_envelope()
         for key, tally in observer.tallies.items():
-            # What stands in a map with free keys has no place in the catalogue.
-            if key[2].rpartition(".")[2] == FREE:
-                continue
             if all(is_plain_name(part) or part == _ANY_MCP for part in _parts(tally.place)):
                 self._learn(key, tally)
 
@@ -84,17 +81,13 @@ class _Learner:
                     self._at(tally.place).update(tally.sketch.entry())
             case "TYPE_MISMATCH":
                 self._mismatch(tally)
-            case "PUBLISHED_FORM":
-                # No client writes it.
-                pass
-            case "MISSING_FIELD":
-                self._missing(tally)
+            case "MISSING_FIELD" if tally.place != ("envelope", "type"):
+                self._at(tally.place)["optional"] = True
             case "NEW_VALUE":
                 self._value(tally.enum, key[3])
-
-    def _missing(self, tally: Tally) -> None:
-        if tally.place != ("envelope", "type"):
-            self._at(tally.place)["optional"] = True
+            case "MISSING_FIELD" | "PUBLISHED_FORM":
+                # No client writes such a form of a description.
+                pass
 
     def _value(self, enum: str, value: str) -> None:
         if not is_plain_name(value):

@@ -53,7 +53,7 @@ def full_usage(usage: Mapping[str, Any]) -> dict[str, Any]:
     return {**_USAGE, **usage}
 
 
-class Timings(msgspec.Struct):
+class Timings(msgspec.Struct, frozen=True):
     """How many milliseconds parts of a response took to stream in."""
 
     inputs: dict[str, int] = {}

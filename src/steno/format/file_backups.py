@@ -10,7 +10,6 @@ original content of the file in their place, as text.
 
 import ntpath
 import posixpath
-from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
@@ -96,6 +95,9 @@ def _is_number(value: Any) -> bool:
 def fingerprint(entry: BackupEntry) -> str:
     """Return what is another one when the file was backed up anew."""
     if entry.content is not None:
+        # Rare, and it takes a while to import.
+        from hashlib import blake2b
+
         data = entry.content.encode("utf-8", "surrogatepass")
         return blake2b(data, digest_size=8).hexdigest()
     return f"{entry.version} {entry.file_name}"

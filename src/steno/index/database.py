@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 DATABASE: Final = "index.sqlite"
-_SCRIPTS: Final = ("schema.sql", "schema-2.sql", "schema-3.sql", "schema-4.sql")
+_SCRIPTS: Final = ("schema.sql", "schema-2.sql", "schema-3.sql", "schema-5.sql")
 VERSION: Final = len(_SCRIPTS)
 """Which version of the tables this steno writes."""
 _CURE: Final = "`steno sync --rebuild` makes it anew"

@@ -23,7 +23,10 @@ _MARK: Final = b'"agent_progress"'
 class AgentProgress:
     """The progress of one sub-agent."""
 
-    def __init__(self, longest: int) -> None:
+    def __init__(self, call_id: str, first: int, longest: int) -> None:
+        self.call_id = call_id
+        self.first = first
+        """The position of its first record in the file."""
         self.agent_id = ""
         self.prompt = ""
         self.updates = 0
@@ -97,17 +100,16 @@ def progress_by_call(transcript: Transcript, longest: int) -> dict[str, AgentPro
         data = cast("dict[str, Any]", value)
         if data.get("type") != "agent_progress":
             continue
-        call = _call_of(record)
-        if call not in found:
-            found[call] = AgentProgress(longest)
-        found[call].add(data, record)
+        names = _calls_of(record)
+        noted = next((found[name] for name in names if name in found), None)
+        noted = noted or AgentProgress(names[0] if names else "", node.index, longest)
+        noted.add(data, record)
+        for name in names or [""]:
+            found.setdefault(name, noted)
     return found
 
 
-def _call_of(record: Record) -> str:
-    """Return the call: clients name it as the parent, and the update itself as `toolUseID`."""
-    for name in ("parentToolUseID", "toolUseID"):
-        call = record.fields.get(name)
-        if isinstance(call, str) and call:
-            return call
-    return ""
+def _calls_of(record: Record) -> list[str]:
+    """Return the ids of the call: clients name it as the parent, a description as `toolUseID`."""
+    values = (record.fields.get(name) for name in ("parentToolUseID", "toolUseID"))
+    return [value for value in values if isinstance(value, str) and value]

@@ -213,14 +213,16 @@ class _Content:
         self._compactions = compactions_by_turn(session, turns, positions)
         self._queue = queue_by_turn(transcript, positions)
         progress = progress_by_call(transcript, self._reader.longest)
-        self._agents = agents_by_turn(deeds, session.loose_agents, turns, progress, self._reader)
+        self._agents = agents_by_turn(
+            deeds, session.loose_agents, turns, positions, progress, self._reader
+        )
 
     def asked(self, turn: Turn, deeds: Sequence[Deed]) -> Asked:
         """Return a turn with everything that belongs to it."""
         prompt, number = turn.prompt, turn.number
         said = "" if prompt is None or prompt.origin in _BY_CLIENT else prompt.text
         rows = self._reader.read(self._transcript, turn)
-        compactions = (
+        compactions = tuple(
             msgspec.structs.replace(each, order=rows.orders.get(each.uuid, 0))
             for each in self._compactions.get(number, ())
         )
@@ -241,13 +243,13 @@ class _Content:
             started=_seconds(turn.started),
             seconds=turn.duration,
             interrupted=turn.interrupted,
-            compacted=turn.compaction is not None and turn.compaction.kind == "full",
+            compacted=any(each.kind == "full" and each.order < 0 for each in compactions),
             idle=not (turn.answer or rows.calls or work.tools or turn.interrupted or by_human),
             texts=rows.texts,
             calls=rows.calls,
             agents=tuple(self._agents.get(number, ())),
             backups=tuple(backups),
-            compactions=tuple(compactions),
+            compactions=compactions,
             queue=tuple(self._queue.get(number, ())),
             work=work,
         )

@@ -119,7 +119,7 @@ def as_markdown(
     def fits(some: list[Brief]) -> bool:
         return tokens_in(_written(some, further, total, _PACKED)) <= budget
 
-    return _written(packed(briefs, fits), further, total, _PACKED)
+    return _written(packed(briefs, fits, budget), further, total, _PACKED)
 
 
 def _written(briefs: list[Brief], further: int, total: int, limits: TextLimits) -> str:

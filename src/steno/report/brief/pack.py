@@ -51,6 +51,9 @@ _TURN_RANKS: Final[dict[str, tuple[tuple[int, int, int], ...]]] = {
 }
 """Of what a turn holds: how important it is in the last turn and in others, at which limit."""
 _SHIFT: Final = 20
+_PER_TOKEN: Final = 8
+"""How many grains may take a token together: some have nothing to say, such as no answer."""
+_LEAST: Final = 64
 
 
 class _Grain(msgspec.Struct, frozen=True, order=True):
@@ -64,13 +67,18 @@ class _Grain(msgspec.Struct, frozen=True, order=True):
     """How many letters of a text."""
 
 
-def packed(briefs: Sequence[Brief], fits: Callable[[list[Brief]], bool]) -> list[Brief]:
-    """Return the most of some briefs, newest first, that fits; sessions may be left out whole."""
+def packed(
+    briefs: Sequence[Brief], fits: Callable[[list[Brief]], bool], budget: int
+) -> list[Brief]:
+    """Return the most of some briefs, newest first, that fits; sessions may be left out whole.
+
+    `budget` only says how much there is no need to try.
+    """
     alone = len(briefs) == 1
     grains = sorted(
         grain for place, brief in enumerate(briefs) for grain in _grains(brief, place, alone=alone)
     )
-    low, high = 0, len(grains)
+    low, high = 0, min(len(grains), _PER_TOKEN * (budget + _LEAST))
     best: list[Brief] = []
     while low < high:
         middle = (low + high + 1) // 2
@@ -248,9 +256,7 @@ def _pruned_content(
         "compactions": tuple(
             replace(each, summary=shortened(each.summary, to)) for each, to in kept["compactions"]
         ),
-        "queue": tuple(
-            replace(each, content=shortened(each.content, _LINE)) for each, _ in kept["queue"]
-        ),
+        "queue": tuple(replace(each, content=each.content[:_LINE]) for each, _ in kept["queue"]),
     }
 
 

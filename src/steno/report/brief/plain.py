@@ -56,7 +56,7 @@ def as_json(
     def fits(some: list[Brief]) -> bool:
         return tokens_in(encoded(_value(some, total - len(some))).decode()) <= budget
 
-    chosen = packed(briefs, fits)
+    chosen = packed(briefs, fits, budget)
     return _value(chosen, total - len(chosen))
 
 

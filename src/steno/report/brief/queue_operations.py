@@ -59,9 +59,11 @@ def _operation(record: Record) -> QueueOperation:
     envelope = record.envelope
     content: Any = loose(envelope.content) if envelope.content else ""
     reason: Any = record.fields.get("reason")
+    words = "\n\n".join(part.text for part in read_blocks(content) if isinstance(part, Text))
     return QueueOperation(
         operation=envelope.operation or "",
-        content="\n\n".join(part.text for part in read_blocks(content) if isinstance(part, Text)),
+        content=words,
+        size=len(words),
         reason=reason if isinstance(reason, str) else "",
         time=record.time.timestamp() if record.time is not None else None,
     )

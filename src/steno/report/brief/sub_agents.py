@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from steno.report.brief.agent_progress import AgentProgress
 from steno.report.brief.turn_content import SubAgent
+from steno.report.brief.turn_positions import TurnPositions
 from steno.report.brief.turn_reader import TurnReader
 from steno.report.deeds.deed import Deed
 from steno.session.story.threads import Thread
@@ -16,44 +17,82 @@ def agents_by_turn(
     deeds: Iterable[Deed],
     loose: Iterable[Thread],
     turns: Sequence[Turn],
+    positions: TurnPositions,
     progress: Mapping[str, AgentProgress],
     reader: TurnReader,
 ) -> dict[int, list[SubAgent]]:
     """Return the sub-agents by the turn that started them, each before those it started itself.
 
-    `loose` are sub-agents that no call was found for; they go by the time they began.
+    `loose` are sub-agents that no call was found for; they go by the time they began. What is left
+    of the progress goes by its position in the file.
     """
     found: dict[int, list[SubAgent]] = {}
-    seen: set[int] = set()
+    families = _Families(progress, reader)
     for deed in deeds:
         if deed.agent or deed.step.kind != "agent":
             continue
         mine = found.setdefault(deed.turn, [])
         thread = deed.step.agent
-        if thread is None:
-            if deed.is_call:
-                mine.append(_without_records(deed, progress.get(deed.step.call_id)))
-        elif id(thread) not in seen:
-            mine += _families(thread, progress, reader, seen)
+        if thread is not None:
+            mine += families.of(thread)
+        elif deed.is_call:
+            mine.append(_without_records(deed, families.progress_of(deed.step.call_id)))
     for thread in loose:
-        if id(thread) not in seen and not thread.warmup and turns:
-            mine = found.setdefault(_turn_at(thread, turns), [])
-            mine += _families(thread, progress, reader, seen)
+        if not thread.warmup and turns:
+            found.setdefault(_turn_at(thread, turns), []).extend(families.of(thread))
+    for noted in families.progress_left():
+        number = positions.at(noted.first)
+        if number is not None:
+            found.setdefault(number, []).append(_without_call(noted))
     return found
 
 
-def _families(
-    thread: Thread,
-    progress: Mapping[str, AgentProgress],
-    reader: TurnReader,
-    seen: set[int],
-) -> list[SubAgent]:
-    made: list[SubAgent] = []
-    for each in thread.family():
-        if id(each) not in seen and not each.warmup:
-            seen.add(id(each))
-            made.append(_with_records(each, progress.get(each.call_id), reader))
-    return made
+class _Families:
+    """Sub-agents with all below them, each told once."""
+
+    def __init__(self, progress: Mapping[str, AgentProgress], reader: TurnReader) -> None:
+        self._by_call = progress
+        self._by_agent = {noted.agent_id: noted for noted in progress.values() if noted.agent_id}
+        self._reader = reader
+        self._seen: set[int] = set()
+        self._used: set[int] = set()
+
+    def of(self, thread: Thread) -> list[SubAgent]:
+        """Return a sub-agent and those it started, without what was told before."""
+        made: list[SubAgent] = []
+        for each in thread.family():
+            if id(each) not in self._seen and not each.warmup:
+                self._seen.add(id(each))
+                noted = self.progress_of(each.call_id, each.agent_id)
+                made.append(_with_records(each, noted, self._reader))
+        return made
+
+    def progress_of(self, call_id: str, agent_id: str = "") -> AgentProgress | None:
+        """Return what was noted about a sub-agent, by its call or else by its own id."""
+        noted = self._by_call.get(call_id) if call_id else None
+        noted = noted or (self._by_agent.get(agent_id) if agent_id else None)
+        if noted is not None:
+            self._used.add(id(noted))
+        return noted
+
+    def progress_left(self) -> list[AgentProgress]:
+        """Return what was noted about sub-agents of which nothing else is known."""
+        once = {id(noted): noted for noted in self._by_call.values()}
+        return [noted for name, noted in once.items() if name not in self._used]
+
+
+def _without_call(noted: AgentProgress) -> SubAgent:
+    """Return a sub-agent of which only the progress is left, as in the middle of a session."""
+    return SubAgent(
+        agent_id=noted.agent_id,
+        call_id=noted.call_id,
+        prompt=noted.prompt,
+        status="unknown",
+        source="progress",
+        updates=noted.updates,
+        texts=tuple(noted.texts),
+        calls=tuple(noted.calls),
+    )
 
 
 def _with_records(thread: Thread, noted: AgentProgress | None, reader: TurnReader) -> SubAgent:

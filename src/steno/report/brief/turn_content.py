@@ -136,7 +136,9 @@ class QueueOperation(msgspec.Struct, frozen=True, kw_only=True):
     operation: str = ""
     """`enqueue`, `dequeue`, `remove`, `popAll`, `complete`, as recorded."""
     content: str = ""
-    """What the record holds; clients write it for `enqueue`."""
+    """What the record holds; clients write it for `enqueue`. Cut only to fit a budget."""
+    size: int = 0
+    """Characters of the whole content."""
     reason: str = ""
     """Why, where the record says so."""
     time: Moment | None = None

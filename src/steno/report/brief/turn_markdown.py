@@ -200,7 +200,8 @@ def _backup(each: FileBackup) -> str:
 def _queued(each: QueueOperation, limits: TextLimits) -> str:
     name = _OPERATIONS.get(each.operation) or span(each.operation, _NAME) or "operation"
     content, reason = span(each.content, limits.value), span(each.reason, _NAME)
-    whole = f" [{len(each.content):,} characters]" if len(each.content) > limits.value else ""
+    size = max(each.size, len(each.content))
+    whole = f" [{size:,} characters]" if size > limits.value else ""
     return (
         " ".join(part for part in (name, content) if part)
         + whole

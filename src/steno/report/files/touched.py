@@ -162,16 +162,25 @@ def _counted(
 def _only_backed_up(connection: sqlite3.Connection, choice: Choice) -> list[Touched]:
     """Return the files that only backups name."""
     where, values = _where(choice, calls=False)
-    called, more = _where(choice)
     rows = connection.execute(
         f"SELECT t.path, count(DISTINCT t.message), count(DISTINCT t.message >> {SHIFT}), "
-        f"max(t.time) FROM file_backups t WHERE {where} AND t.path NOT IN "
-        f"(SELECT t.path FROM tool_calls t WHERE {called}) GROUP BY t.path",
-        [*values, *more],
+        f"max(t.time) FROM file_backups t WHERE {where} GROUP BY t.path",
+        values,
+    ).fetchall()
+    if not rows:
+        return []
+    where, values = _where(choice)
+    paths = msgspec.json.encode([path for path, *_ in rows]).decode()
+    called = connection.execute(
+        f"SELECT DISTINCT t.path FROM tool_calls t WHERE {where} "
+        "AND t.path IN (SELECT value FROM json_each(?))",
+        [*values, paths],
     )
+    known = {path for (path,) in called}
     return [
         Touched(path, 0, 0, 0, 0, sessions, last, "snapshot", backups)
         for path, backups, sessions, last in rows
+        if path not in known
     ]
 
 
