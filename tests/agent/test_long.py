@@ -24,6 +24,8 @@ from steno.model.wire import Request
 from steno.session.resume import valid
 
 TURNS = 300
+LONG = 100
+"""Enough that a cost that grows with the session shows in every turn."""
 
 
 def looking(folder: Path, **settings: Any) -> Stage:
@@ -67,7 +69,7 @@ def test_a_turn_proves_and_encodes_what_is_new_however_long_the_session_is(
 
     async def act(agent: Agent) -> set[int]:
         agent.model = watched = Watched(agent.model)
-        for number in range(TURNS):
+        for number in range(LONG):
             before = proving.calls, encoding.calls
             await agent.turn(f"look {number}")
             taken.append((proving.calls - before[0], encoding.calls - before[1]))
@@ -75,7 +77,7 @@ def test_a_turn_proves_and_encodes_what_is_new_however_long_the_session_is(
 
     # Of each request only the last message is put together anew.
     assert stage.play(act) == {1}
-    assert len(stage.talk.messages()) == 4 * TURNS
+    assert len(stage.talk.messages()) == 4 * LONG
     # Of each turn: four messages are settled, and two are looked at as they are sent.
     assert set(taken[1:]) == {(6, 4)}
 

@@ -1,12 +1,14 @@
 """Every kind of damage at every kind of place of a session: thousands of broken files."""
 
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from tests.builders import Session, image, png, session, text, thinking, tool
+from tests.builders import VERSIONS, Session, image, png, session, text, thinking, tool
 
-__all__ = ["damages", "story"]
+__all__ = ["damages", "damages_of", "story"]
 
 _FILE: Final = "/home/ada/tidegauge/a.py"
 _PAGE: Final = 4096
@@ -34,6 +36,25 @@ def story(version: str) -> Session:
     made.user("Print it.").assistant("No printer.").done()
     made.rewind(len(made.prompts) - 1)
     return made.user("And now?").assistant(text("That is all.")).done()
+
+
+def damages_of(version: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the damages of a version's story: all of them for the oldest and the newest.
+
+    Those between write like a neighbour but for a few fields: of theirs each kind is done at every
+    third place, and at other places for each version.
+    """
+    every = damages(story(version))
+    if version in (VERSIONS[0], VERSIONS[-1]):
+        yield from every
+        return
+    phase = VERSIONS.index(version)
+    seen = Counter[str]()
+    for name, broken in every:
+        kind = re.split(r" \d", name)[0]
+        if not seen[kind] or (seen[kind] + phase) % 3 == 0:
+            yield name, broken
+        seen[kind] += 1
 
 
 def damages(made: Session) -> Iterator[tuple[str, bytes]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.builders import VERSIONS
-from tests.check.damages import damages, story
+from tests.check.damages import damages_of
 from tests.check.looked import NAME
 
 from steno.check.alike import are_usual_times
@@ -51,7 +51,7 @@ SAID = CONVERSATION | {
 
 def files(shared: Path) -> Iterator[bytes]:
     for version in VERSIONS:
-        yield from (data for _, data in damages(story(version)))
+        yield from (data for _, data in damages_of(version))
     for path in sorted((shared / "corpus").rglob("*.jsonl")):
         yield path.read_bytes()
 

@@ -202,8 +202,8 @@ def test_json_holds_nothing_that_acts_on_a_terminal(steno: Steno, config: WriteC
     title = "a\x7f\x85\x9b\u2028\u202e\u200b\ufeff\u2066\U000e0041é日b"
     config(asked(title, "2026-11-15T08:00:00.000Z"))
     ran = steno("ls", "--json")
-    assert ran.json[0]["title"] == title
-    shown = r"a\u007f\u0085\u009b\u2028\u202e\u200b\ufeff\u2066\udb40\udc41é日b"
+    assert ran.json[0]["title"] == " ".join(title.split())
+    shown = r"a\u007f \u009b \u202e\u200b\ufeff\u2066\udb40\udc41é日b"
     assert shown in ran.out
     path = ran.json[0]["path"]
     for view in ("--records", "--messages", "--turns"):

@@ -1,4 +1,4 @@
-"""Converted files of the published dialects, resumed by the real client.
+"""Repaired files of the published descriptions, resumed by the real client.
 
 Deleted and inactive parts are absent from what it sends, and everything else is present.
 """
@@ -6,7 +6,8 @@ Deleted and inactive parts are absent from what it sends, and everything else is
 import pytest
 from tests.interop.client import LIMIT, QUICK, Job, resume_all
 from tests.interop.judge import predicted, sent
-from tests.published.files import FILES, Known, in_a_clients_file
+from tests.published.examples import EXAMPLES
+from tests.published.files import Known, in_a_clients_file
 from tests.published.forms import Client
 from tests.published.test_dialects import sent_in_order
 
@@ -14,21 +15,30 @@ from steno.check.repair.repair import repair_bytes
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(LIMIT)]
 
-UNLIKE = {"2.1.42": ("pictures",)}
+UNLIKE = {"2.1.42": ("pictures", "blocks_of_content")}
 """It sends the word [image] for a picture of an earlier prompt."""
-CASES = {**FILES, "in_a_clients_file": in_a_clients_file}
-QUICKLY = ("error_recovery", "flags", "active_branch", "compact_messages")
+CASES = {name: each.known for name, each in EXAMPLES.items()}
+CASES["in_a_clients_file"] = in_a_clients_file()
+QUICKLY = (
+    "error_recovery",
+    "flags",
+    "active_branch",
+    "compact_messages",
+    "flat_examples",
+    "full_conversation",
+    "compacted",
+    "progress_of_tools",
+)
 
 
 @pytest.mark.parametrize("version", ["2.1.325", "2.1.42"])
-def test_converted_sessions_are_resumed(version: str) -> None:
+def test_repaired_examples_are_resumed(version: str) -> None:
     names = [name for name in (QUICKLY if QUICK else CASES) if name not in UNLIKE.get(version, ())]
-    known = {name: CASES[name]() for name in names}
-    done = {name: repair_bytes(each.data, client=version).data for name, each in known.items()}
+    done = {name: repair_bytes(CASES[name].data, client=version).data for name in names}
     answers = resume_all(version, [Job(data) for data in done.values()])
     for (name, data), answer in zip(done.items(), answers, strict=True):
         assert sent(answer) == predicted(data, version), name
-        assert sent_in_order(answer.messages or [], known[name]), name
+        assert sent_in_order(answer.messages or [], CASES[name]), name
 
 
 @pytest.mark.parametrize("version", ["2.1.325", "2.1.42"])

@@ -31,6 +31,7 @@ NEWEST: Final[dict[str, Any]] = {
     "answers_interrupted": True,
     "answers_prompts": True,
     "asks_to_continue": False,
+    "answers_only": "",
     "merges_nameless": False,
     "joins_with_newline": True,
     "calls_last": True,
@@ -58,10 +59,12 @@ OLD: Final = {
     **dict.fromkeys(("asks_to_continue", "merges_nameless"), True),
     "refuses": {"no content"},
     "leaf": "timestamp",
+    "answers_only": "last record or result",
     "bridge_seconds": None,
     "default_model": "",
 }
-OLDEST: Final = {**OLD, "links": set(), "refuses": {"no content", "no time", "cycle"}}
+OLDER: Final = {**OLD, "answers_only": "last record"}
+OLDEST: Final = {**OLDER, "links": set(), "refuses": {"no content", "no time", "cycle"}}
 OURS: Final = {
     **dict.fromkeys(("refuses_agents_leaf", "tells_reads_apart", "system_turns"), False),
     "answers_prompts": False,
@@ -74,7 +77,7 @@ OURS: Final = {
 HABITS: Final = {
     "1.0.128": OLDEST,
     "2.0.76": OLDEST,
-    "2.1.29": OLD,
+    "2.1.29": OLDER,
     "2.1.42": OLD,
     "2.1.200": MIDDLE,
     "2.1.325": {},

@@ -31,13 +31,14 @@ __all__ = ["GENERATIONS", "NEWEST", "Reading", "Readings", "speaks"]
 
 
 def _generations() -> tuple[tuple[str, ...], ...]:
-    """Return the versions of the clients, those with the same habits together, oldest first.
+    """Return the versions of the clients, those that read a file alike together, oldest first.
 
-    The oldest two differ from their neighbours in nothing but what they are called.
+    What they say themselves behind the last record says nothing about the file.
     """
     groups: dict[Client, list[str]] = {}
     for client in CLIENTS:
-        groups.setdefault(msgspec.structs.replace(client, version=""), []).append(client.version)
+        habits = msgspec.structs.replace(client, version="", answers_only="")
+        groups.setdefault(habits, []).append(client.version)
     return tuple(tuple(versions) for versions in groups.values())
 
 

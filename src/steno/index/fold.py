@@ -28,6 +28,7 @@ from steno.session.step_records import StepCounts, count_record, is_step_record
 from steno.session.story.outcomes import outcome_of
 from steno.session.story.prompts import (
     BY_PEOPLE,
+    FAINT,
     STARTS,
     Origin,
     inside,
@@ -41,8 +42,6 @@ from steno.session.story.usage import SYNTHETIC
 __all__ = ["Fold"]
 
 _ROLES: Final = frozenset(("user", "assistant"))
-# What begins a turn only if an answer follows.
-_FAINT: Final = frozenset(("command", "summary"))
 _PATHS: Final = ("file_path", "notebook_path", "path")
 _EDITING: Final = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
 _SPAWNING: Final = frozenset(("Task", "Agent"))
@@ -203,7 +202,7 @@ class Fold:
             state.course.said(origin, time)
         if (origin not in STARTS and origin != "summary") or (aside and state.main):
             return
-        faint = origin in _FAINT
+        faint = origin in FAINT
         if origin != "summary":
             state.before = None
         elif before.number and not before.faint:
@@ -230,7 +229,8 @@ class Fold:
         if body is None:
             return
         if line.type == "assistant":
-            if body.model and not line.is_api_error_message:
+            # What the client says itself is no answer, except that a request failed.
+            if body.model and (body.model != SYNTHETIC or line.is_api_error_message):
                 turn.faint = False
             if body.model and body.model != SYNTHETIC and not (line.is_sidechain and state.main):
                 state.model = body.model

@@ -47,8 +47,8 @@ __all__ = [
     "counts_of",
     "facets_of",
     "files_at",
+    "files_of",
     "group_totals",
-    "ids_of",
     "lengths_of",
     "list_sessions",
     "listed_at",
@@ -415,10 +415,10 @@ def _within(group: Group) -> tuple[str, list[Any]]:
     return "s.last >= ? AND s.last < ? AND s.ended IS NOT NULL", [group.low, group.high]
 
 
-def ids_of(connection: sqlite3.Connection, choice: Choice) -> set[str]:
-    """Return the ids of the sessions that fit."""
+def files_of(connection: sqlite3.Connection, choice: Choice) -> set[int]:
+    """Return the numbers of the files of the sessions that fit."""
     where, values = _where(choice)
-    return {name for (name,) in connection.execute(f"SELECT s.id {_FROM} WHERE {where}", values)}
+    return {file for (file,) in connection.execute(f"SELECT s.file {_FROM} WHERE {where}", values)}
 
 
 def titled(

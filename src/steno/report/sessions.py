@@ -11,7 +11,7 @@ __all__ = ["Known", "copied_into", "known_of", "neighbours_of"]
 
 _KNOWN: Final = """
 SELECT s.title, s.named, s.project, s.branch, s.model, s.version, s.started, s.ended, s.turns,
-       s.messages, f.size, f.mtime
+       s.messages, f.size, f.mtime, s.grown
 FROM sessions s JOIN files f ON f.id = s.file WHERE s.file = ?
 """
 _COPIED: Final = """
@@ -44,6 +44,8 @@ class Known(msgspec.Struct, frozen=True):
     size: int = 0
     changed: float = 0.0
     """When the file was last written to, as far as the index knows."""
+    grown: float | None = None
+    """When the file was last seen growing."""
 
 
 def known_of(connection: Connection, file: int) -> Known:
@@ -51,7 +53,7 @@ def known_of(connection: Connection, file: int) -> Known:
     row = connection.execute(_KNOWN, (file,)).fetchone()
     if row is None:
         return Known()
-    title, named, project, branch, model, version, started, ended, *counts, mtime = row
+    title, named, project, branch, model, version, started, ended, *counts, mtime, grown = row
     turns, messages, size = counts
     return Known(
         title=title,
@@ -66,6 +68,7 @@ def known_of(connection: Connection, file: int) -> Known:
         messages=messages,
         size=size,
         changed=mtime / 1e9,
+        grown=_seconds(grown),
     )
 
 

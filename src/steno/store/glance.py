@@ -36,10 +36,12 @@ _COMMAND: Final = re.compile(r"<command-name>\s*(/?[^<]*?)\s*</command-name>|<ba
 _INTERRUPTED: Final = "[Request interrupted by user"
 _MACHINE: Final = re.compile(
     r"\s*<(?:command-(?:name|message|args)|local-command-|bash-|task-notification|system-reminder"
-    r"|user-memory-input|teammate-message|tick)"
+    r"|user-memory-input|teammate-message|tick|session-start-hook|user-prompt-submit-hook"
+    r"|pre-tool-use-hook|post-tool-use-hook)"
 )
 _REMINDERS: Final = re.compile(r"(?:\s*+<system-reminder>.*?</system-reminder>)++\s*+", re.DOTALL)
 _NOTHING: Final = msgspec.Raw()
+_TITLE: Final = 200
 
 
 class _Message(msgspec.Struct, gc=False):
@@ -331,7 +333,7 @@ class _Look:
         ending = self.ending()
         return Glance(
             id=name,
-            title=given or self.last_prompt or self.first_prompt or self.command,
+            title=_cut(given or self.last_prompt or self.first_prompt or self.command),
             named=bool(given),
             project=self._project(found),
             branch="" if self.branch == "HEAD" else self.branch,
@@ -396,6 +398,11 @@ def _kind(line: _Line, blocks: list[_Block]) -> LastMessage:
         return "interrupt"
     answers = any(block.type == "tool_result" for block in blocks)
     return "prompt" if answers or _is_human(line) else "other"
+
+
+def _cut(title: str) -> str:
+    """Return a title as long as the index keeps it, so that all lists show the same."""
+    return " ".join(title[: 4 * _TITLE].split())[:_TITLE]
 
 
 def _message(line: _Line) -> _Message:

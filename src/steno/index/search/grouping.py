@@ -9,7 +9,7 @@ import msgspec
 from steno.index.scan import path_from
 from steno.index.state import SHIFT
 
-__all__ = ["Group", "groups_of"]
+__all__ = ["Group", "groups_of", "key_of_group"]
 
 
 class Group(msgspec.Struct):
@@ -35,7 +35,7 @@ class Group(msgspec.Struct):
 
 
 def groups_of(connection: sqlite3.Connection, messages: Iterable[int]) -> list[Group]:
-    """Return the sessions that some messages are in."""
+    """Return the sessions that some messages are in; two files with one id are two sessions."""
     messages = list(messages)
     rows = _sessions(connection, {message >> SHIFT for message in messages})
     groups: dict[str, Group] = {}
@@ -46,9 +46,10 @@ def groups_of(connection: sqlite3.Connection, messages: Iterable[int]) -> list[G
         if group is None:
             row = rows.get(file, _UNKNOWN)
             name = row[0] or f"@{file}"
-            if name not in groups:
-                groups[name] = _group(connection, name, row)
-            group = by_file[file] = groups[name]
+            key = key_of_group(file, name, row[1], row[9])
+            if key not in groups:
+                groups[key] = _group(connection, name, row)
+            group = by_file[file] = groups[key]
             group.files[file] = path_from(row[5])
             if row[1]:
                 group.agents[file] = row[1]
@@ -56,9 +57,19 @@ def groups_of(connection: sqlite3.Connection, messages: Iterable[int]) -> list[G
     return list(groups.values())
 
 
-_COLUMNS = "s.id, s.agent, s.title, s.project, s.branch, f.path, s.ended, f.gone, s.rewound"
-_Row: TypeAlias = tuple[str, str, str, str, str, str | bytes, int | None, int | None, int]
-_UNKNOWN: _Row = ("", "", "", "", "", "", None, None, 0)
+def key_of_group(file: int, name: str, agent: str, owner: int) -> str:
+    """Return what the files of one session share: its own file, or the id where that is missing.
+
+    Sub-agents whose session is not in the index belong together by the id that they name.
+    """
+    return name if agent and owner in (0, file) else f"#{owner or file}"
+
+
+_COLUMNS = (
+    "s.id, s.agent, s.title, s.project, s.branch, f.path, s.ended, f.gone, s.rewound, s.owner"
+)
+_Row: TypeAlias = tuple[str, str, str, str, str, str | bytes, int | None, int | None, int, int]
+_UNKNOWN: _Row = ("", "", "", "", "", "", None, None, 0, 0)
 _SESSION = f"SELECT {_COLUMNS} FROM sessions s JOIN files f ON f.id = s.file "
 
 
@@ -75,9 +86,12 @@ def _sessions(connection: sqlite3.Connection, files: set[int]) -> dict[int, _Row
 def _group(connection: sqlite3.Connection, name: str, row: _Row) -> Group:
     """Return the session itself, where only a sub-agent of it was found so far."""
     if row[1]:
-        statement = _SESSION + "WHERE s.id = ? AND s.agent = '' ORDER BY f.gone IS NOT NULL"
-        row = connection.execute(statement, (name,)).fetchone() or row
-    _, agent, title, project, branch, path, ended, gone, rewound = row
+        statement = (
+            f"{_SESSION}WHERE (s.id = ? OR s.file = ?) AND s.agent = '' "
+            "ORDER BY s.file <> ?, f.gone IS NOT NULL"
+        )
+        row = connection.execute(statement, (name, row[9], row[9])).fetchone() or row
+    _, agent, title, project, branch, path, ended, gone, rewound, _ = row
     return Group(
         name,
         title,

@@ -12,6 +12,7 @@ from steno.report import clock
 from steno.report.brief.gather import brief_of
 from steno.report.brief.values import Brief
 from steno.report.usage.wanted import Wanted
+from steno.session.liveness import activity_age
 from steno.store.archive.gone import gone_at
 from steno.store.discover import found_at
 from steno.store.found import Found
@@ -101,8 +102,9 @@ def briefs_of(
 def _brief(place: Place, wanted: Wanted, told: Iterable[str], *, full: bool) -> Brief:
     found = gone_at(place.path) if not os.path.lexists(place.path) else None
     found = found or found_at(place.path)
-    age = clock.now() - found.mtime_ns / 1e9
     with open_found(found) as session:
+        ended = session.ended
+        age = activity_age(clock.now(), None if ended is None else ended.timestamp())
         return brief_of(
             session,
             since=_seconds(wanted.since),

@@ -27,8 +27,8 @@ __all__ = ["brief_of"]
 
 _BY_CLIENT: Final = frozenset(("summary", "meta"))
 """Origins of words that nobody asked with."""
-_MORE: Final = " …"
-_LONGEST: Final = 300
+_MORE: Final = "…"
+_LONGEST: Final = 200
 
 
 def brief_of(
@@ -87,13 +87,13 @@ def brief_of(
 def _title(session: Session, turns: Sequence[Turn]) -> str:
     """Return what it is called; of a prompt that gave it the name, more than the first line."""
     title = session.title
-    first = title.text.removesuffix(_MORE)
+    first = title.text.removesuffix(_MORE).rstrip()
     if title.source != "none" and ("prompt" not in title.source or first == title.text):
         return title.text
     prompts = (turn.prompt.text.strip() for turn in turns if turn.prompt is not None)
     fits = "" if title.source == "none" else first
     found = next((text for text in prompts if text and text.startswith(fits)), title.text)
-    return " ".join(found[:_LONGEST].split())
+    return " ".join(found[: 4 * _LONGEST].split())[:_LONGEST]
 
 
 def _all_deeds(session: Session, turns: Sequence[Turn]) -> list[Deed]:

@@ -59,6 +59,9 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     """Puts an answer of its own behind a last prompt that the model never got to."""
     asks_to_continue: bool = False
     """Puts a prompt of its own behind a last tool result."""
+    answers_only: Literal["", "last record", "last record or result"] = ""
+    """Does so only where the prompt is the very last record, without a note or an event behind it;
+    a tool result with such records behind it counts as the last one, or does not."""
     merges_nameless: bool = False
     """Takes lines with neither id nor model for one response."""
     joins_with_newline: bool = True
@@ -124,6 +127,7 @@ _V2_1_42: Final = Client(
     sends_local_commands=False,
     answers_interrupted=False,
     asks_to_continue=True,
+    answers_only="last record or result",
     merges_nameless=True,
     joins_with_newline=False,
     calls_last=False,
@@ -132,12 +136,13 @@ _V2_1_42: Final = Client(
 )
 _V2_0_76: Final = msgspec.structs.replace(
     _V2_1_42,
+    answers_only="last record",
     version="2.0.76",
     links=frozenset(),
     refuses=frozenset(("no content", "no time", "cycle")),
 )
 _V1_0_128: Final = msgspec.structs.replace(_V2_0_76, version="1.0.128")
-_V2_1_29: Final = msgspec.structs.replace(_V2_1_42, version="2.1.29")
+_V2_1_29: Final = msgspec.structs.replace(_V2_1_42, version="2.1.29", answers_only="last record")
 CLIENTS: Final[tuple[Client, ...]] = (
     _V1_0_128,
     _V2_0_76,

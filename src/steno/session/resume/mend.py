@@ -14,13 +14,16 @@ NO_RESPONSE: Final = "No response requested."
 _CONTINUE: Final = "Continue from where you left off."
 
 
-def mend(entries: list[Entry], client: Client) -> list[Entry]:
-    """Settle open calls, drop what is empty, and answer a prompt that was never answered."""
+def mend(entries: list[Entry], client: Client, *, ends: bool = True) -> list[Entry]:
+    """Settle open calls, drop what is empty, and answer a prompt that was never answered.
+
+    `ends` says whether the last record is a message, and no note or event behind one.
+    """
     entries = _without_hollow_responses(entries)
     entries = _settle_calls(entries, client)
     entries = _without_hollow_responses(entries)
     if client.answers_prompts:
-        entries = _with_an_answer(entries, client)
+        entries = _with_an_answer(entries, client, ends=ends)
     return [entry for entry in entries if not (entry.error or _says_nothing(entry))]
 
 
@@ -99,13 +102,16 @@ def _behind_reminders(entries: list[Entry], place: int) -> int:
     return place
 
 
-def _with_an_answer(entries: list[Entry], client: Client) -> list[Entry]:
+def _with_an_answer(entries: list[Entry], client: Client, *, ends: bool) -> list[Entry]:
     """Put an answer behind a last prompt or result that the model never got to."""
     for place in range(len(entries) - 1, -1, -1):
         entry = entries[place]
         if entry.kind not in ("message", "synthetic"):
             continue
         if entry.role == "assistant":
+            return entries
+        counts = client.answers_only == "last record or result" and entry.brings_results
+        if client.answers_only and not (ends or counts):
             return entries
         answer = Entry("assistant", [text_block(NO_RESPONSE)], kind="synthetic", group=object())
         if client.asks_to_continue and entry.brings_results:

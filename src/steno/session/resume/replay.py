@@ -52,11 +52,23 @@ def _sent(
     transcript: Transcript, chain: list[Node], client: Client, prompt: str | None = None
 ) -> list[ApiMessage]:
     """Return what a client sends of the records it goes by."""
-    entries = mend(_place_reminders(entries_of(transcript, chain, client)), client)
+    entries = _place_reminders(entries_of(transcript, chain, client))
+    entries = mend(entries, client, ends=_ends_with_message(transcript, chain, client))
     if prompt is not None:
         entries.append(Entry("user", [text_block(prompt)], kind="synthetic"))
     messages = _pair(_join_responses(_join_users(entries, client), client), client)
     return [{"role": entry.role, "content": _content(entry)} for entry in messages]
+
+
+def _ends_with_message(transcript: Transcript, chain: list[Node], client: Client) -> bool:
+    """Whether no event stands behind the last message, as far as the client looks at such."""
+    if not chain or not client.answers_only:
+        return True
+    last = chain[-1]
+    if last.type == "system":
+        return False
+    links = (node for kind in client.links for node in transcript.of_type(kind))
+    return all(node.parent is None or node.parent != last.uuid for node in links)
 
 
 def resumed_chain(

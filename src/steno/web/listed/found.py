@@ -9,7 +9,7 @@ from steno.index.database import stamp_of
 from steno.index.opened import Index
 from steno.index.search.excerpts import Excerpt, excerpt_of
 from steno.index.search.finder import Finder, open_finder, why_ignored
-from steno.index.search.grouping import Group, groups_of
+from steno.index.search.grouping import Group, groups_of, key_of_group
 from steno.index.search.language import Filter, Query, parse
 from steno.index.search.reader import Reader, Text, offset_of
 from steno.index.search.survey import Survey, survey
@@ -17,7 +17,7 @@ from steno.index.state import SHIFT
 from steno.report import words
 from steno.report.clock import meant
 from steno.report.keys import keys_of
-from steno.report.listing import Listing, ids_of, list_sessions, titled
+from steno.report.listing import Listing, files_of, list_sessions, titled
 from steno.safe.html import words as shown
 from steno.web.house import House
 from steno.web.listed.asked import Asked
@@ -171,18 +171,22 @@ def _names(index: Index, files: dict[int, int]) -> tuple[dict[int, str], tuple[i
 
     A file that says nowhere which session it is of is alone.
     """
-    rows = index.connection.execute("SELECT file, id, agent FROM sessions").fetchall()
-    names = {file: name or f"@{file}" for file, name, _ in rows if file in files}
+    rows = index.connection.execute("SELECT file, id, agent, owner FROM sessions").fetchall()
+    keys = {
+        file: key_of_group(file, name or f"@{file}", agent, owner)
+        for file, name, agent, owner in rows
+    }
+    names = {file: keys.get(file, f"@{file}") for file in files}
     found = set(names.values())
-    own = [file for file, name, agent in rows if not agent and (name or f"@{file}") in found]
-    return {file: names.get(file, f"@{file}") for file in files}, tuple(own)
+    own = [file for file, _, agent, _ in rows if not agent and keys[file] in found]
+    return names, tuple(own)
 
 
 def _narrowed(index: Index, asked: Asked, names: dict[int, str]) -> dict[int, str]:
     """Leave the files of those sessions that the filters leave."""
     if not asked.narrowed:
         return names
-    fits = ids_of(index.connection, asked.choice)
+    fits = {key_of_group(file, "", "", file) for file in files_of(index.connection, asked.choice)}
     return {file: name for file, name in names.items() if name in fits}
 
 

@@ -9,6 +9,7 @@ from steno.format.dialects.detection import label_of
 from steno.report import words
 from steno.report.listing import costs_of
 from steno.report.sessions import Known, copied_into, known_of, neighbours_of
+from steno.session.liveness import activity_age
 from steno.session.story.status import Status, status_of
 from steno.web.paint import duration, money
 from steno.web.story.tale import Tale
@@ -40,7 +41,7 @@ class Lying(msgspec.Struct):
     earlier: str = ""
     later: str = ""
     age: float = 0.0
-    """Seconds since its file was written to."""
+    """Seconds since it was last active."""
 
 
 class Badge(msgspec.Struct):
@@ -75,7 +76,7 @@ class Head(msgspec.Struct):
 def lying(house: "House", index: "Index", place: "Place", *, whole: bool = True) -> Lying:
     """Return what the index says of a session; without `whole` only what costs nothing to know."""
     known = known_of(index.connection, place.file)
-    found = Lying(known, age=max(0.0, house.now() - known.changed))
+    found = Lying(known, age=activity_age(house.now(), known.ended, known.grown))
     if whole:
         found.earlier, found.later = neighbours_of(index.connection, place.file, known)
         figures = costs_of(index.connection, [place.file], house.prices).get(place.file)
