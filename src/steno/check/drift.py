@@ -145,7 +145,8 @@ class Observer:
             self._unknown(f"{name}/{operation}", dialect)
         elif shape is not None:
             if name == "compact_system" and operation is None:
-                self._note("MISSING_FIELD", (name, "message"), (*shape.place, "message"), None)
+                # The document's own rule, which no file changes: nothing is learned of it.
+                self._note("MISSING_FIELD", (name, "message"), (*shape.place, _FREE), None)
             self._object(shape, self._fields)
         else:
             self._unknown(name, dialect)
