@@ -1,14 +1,21 @@
 """Rules about compactions."""
 
+import json
+
 import pytest
 from tests.builders import VERSIONS, Session, session
 from tests.check.looked import ids, joined, look, messages
 
 from steno.check.compacted import unsummed
 from steno.check.graph import Graph
+from steno.check.repair.repair import repair_bytes
+from steno.check.verdict import verdicts
 from steno.format.encode import encode
 from steno.format.source import BytesSource
 from steno.session.nodes import Node
+from steno.session.resume.clients import LATEST
+from steno.session.resume.replay import as_resumed
+from steno.session.session import Session as ReadSession
 from steno.session.transcript import load
 
 
@@ -64,6 +71,30 @@ def test_a_summary_in_the_form_of_a_title_is_an_error() -> None:
     found = look(made.user("Q2").assistant("A2"))
     assert ids(found, "compaction") == [("title-form", "error", 4)]
     assert messages(found, "compaction.title-form") == ["line 3 has the summary"]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_prompt_behind_a_boundary_is_no_summary_where_a_title_is(*, named: bool) -> None:
+    made = session("2.1.42").user("Q1").assistant("A1").summary("All of it.")
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "", "timestamp": ""}
+    made.link(boundary, parent=None)
+    lines = made.user("Q2").assistant("A2").lines()
+    if not named:
+        fields = json.loads(lines[3])
+        lines[4] = lines[4].replace(encode(fields.pop("uuid")), b"null")
+        lines[3] = encode(fields)
+    data = joined(*lines)
+    found = look(data)
+    assert ids(found, "compaction") == [("title-form", "error", 4)]
+    words = {each.words.partition("; ")[2] for each in verdicts(found)}
+    assert words == {"the summary of what was compacted is not sent"}
+    done = repair_bytes(data)
+    assert ids(look(done.data), "compaction") == []
+    sent = [each["content"] for each in as_resumed(done.transcript, LATEST) or []]
+    assert "All of it." in str(sent[0])
+    assert "Q1" not in str(sent)
+    turns = ReadSession(load(BytesSource(data))).turns()
+    assert [turn.prompt.text for turn in turns if turn.prompt] == ["Q1", "Q2"]
 
 
 def test_a_title_beside_a_sound_compaction_is_just_a_title() -> None:

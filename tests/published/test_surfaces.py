@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.published import protocol_examples
 from tests.published.files import FILES, NESTED, Known, in_a_clients_file
 from tests.published.test_dialects import sent_in_order
 
@@ -142,3 +143,17 @@ def test_a_clients_session_with_records_of_a_dialect_goes_on_in_a_copy(
     assert "records in the dialect spec-000 and spec-004, which no client reads" in home.said
     assert home.path.read_bytes() == home.known.data
     assert sent_in_order(list(server.requests)[-1].body["messages"], home.known)
+
+
+def test_a_session_whose_summary_is_not_sent_says_so(tmp_path: Path, server: Server) -> None:
+    home = Home(tmp_path, "tool_usage", server)
+    made = protocol_examples.compacted()
+    home.path.unlink()
+    path = home.path.with_name(f"{made.name}.jsonl")
+    path.write_bytes(made.data)
+    assert home.run("chat", "-p", "Go on.", "--resume", made.name) == "Yes.\n"
+    assert "only what was said since the last compaction is sent" in home.said
+    assert f"`steno repair {made.name}`" in home.said
+    sent = json.dumps(list(server.requests)[-1].body["messages"])
+    assert "Three faults are fixed." not in sent
+    assert "The audit is complete." in sent

@@ -31,18 +31,22 @@ class Unsummed(msgspec.Struct, frozen=True):
 def boundaries(graph: Graph) -> list[Node]:
     """Return where the main conversation was compacted."""
     # Few records have a subtype at all: asked first, it spares the rest a call.
-    return [
-        node for node in graph.members if node.subtype and node.is_boundary and not node.sidechain
-    ]
+    return [node for node in graph.members if _compacts(node)]
+
+
+def _compacts(node: Node) -> bool:
+    return bool(node.subtype) and node.is_boundary and not node.sidechain
 
 
 def unsummed(graph: Graph) -> Iterator[Unsummed]:
     """Yield the boundaries without a summary below them.
 
     The prompt below a boundary, notes between them left out, is its summary: clients need no mark
-    to take it for that.
+    to take it for that. But where a `summary` record was written with the boundary, a prompt without
+    the mark is a prompt. A boundary without an id is of that form, or it means nothing.
     """
-    found = boundaries(graph)
+    nameless = [node for node in graph.transcript.nodes if not node.uuid and _compacts(node)]
+    found = sorted([*boundaries(graph), *nameless], key=lambda node: node.index)
     if not found:
         return
     below: defaultdict[str, list[Node]] = defaultdict(list)
@@ -51,22 +55,27 @@ def unsummed(graph: Graph) -> Iterator[Unsummed]:
             below[node.parent].append(node)
     file = _File(graph)
     for boundary in found:
-        if not _summed_up(boundary, below):
+        prompt = _prompt_below(boundary, below) if boundary.uuid else None
+        if not boundary.uuid and (file.title(boundary) is None or file.restart(boundary) is None):
+            continue
+        if prompt is None or (file.title(boundary) is not None and not file.is_marked(prompt)):
             restart = file.restart(boundary)
             matters = boundary is found[-1] and file.goes_on(boundary, restart)
             yield Unsummed(boundary, file.title(boundary), restart, matters)
 
 
-def _summed_up(boundary: Node, below: dict[str, list[Node]]) -> bool:
+def _prompt_below(boundary: Node, below: dict[str, list[Node]]) -> Node | None:
+    """Return the first prompt that hangs on a boundary or on notes below it."""
     waiting, seen = [boundary], {boundary.index}
     while waiting:
         children = below.get(waiting.pop().uuid or "", [])
-        if any(node.type == "user" and not node.results for node in children):
-            return True
+        for node in children:
+            if node.type == "user" and not node.results:
+                return node
         notes = [node for node in children if not node.is_message and node.index not in seen]
         seen.update(node.index for node in notes)
         waiting.extend(notes)
-    return False
+    return None
 
 
 class _File:
@@ -83,6 +92,10 @@ class _File:
         if found is not None or boundary.logical_parent is None:
             return found
         return self._titles.get(boundary.logical_parent)
+
+    def is_marked(self, prompt: Node) -> bool:
+        """Return whether a prompt says that it is the summary of a compaction."""
+        return self._graph.transcript.record(prompt).envelope.is_compact_summary is True
 
     @cached_property
     def _titles(self) -> dict[str, Node]:

@@ -8,6 +8,7 @@ import msgspec
 from steno.check.evidence import Evidence
 from steno.check.pairs import Pairs, pair_up
 from steno.check.readings import GENERATIONS, NEWEST
+from steno.check.rules.compaction import TITLE_FORM
 from steno.check.rules.ids import is_agent_file, misnamed
 from steno.format.dialects.detection import is_converted
 from steno.session.nodes import Node
@@ -50,6 +51,7 @@ _CERTAIN: Final = frozenset(("message.image", "message.unknown-block"))
 """Errors that every client passes on to the API with the record they are in."""
 _REFUSED_OF_USERS: Final = "message.empty-text"
 _REFUSED_AS_ORPHANS: Final = frozenset(("tools.orphan-result", "tools.duplicate-result"))
+_UNSENT: Final = "; the summary of what was compacted is not sent"
 _LARGE: Final = 64 << 20
 _LISTED: Final = 2
 
@@ -177,6 +179,7 @@ class _Case:
         self.there = [there[index] for index in sorted(there)]
         errors = {rule for rule, level in evidence.findings.counts if level == "error"}
         self.certain = bool(errors & _CERTAIN)
+        self.unsent = _UNSENT if TITLE_FORM.id in errors else ""
         self.suspect = any(rule.startswith(_REPLAYED) for rule in errors - _CERTAIN)
 
     def judge(self, versions: tuple[str, ...]) -> Verdict:
@@ -198,7 +201,7 @@ class _Case:
             len(self.there),
             stretches,
             rejected=rejected,
-            words=_words(client.version, sent, len(self.there), stretches, rejected),
+            words=_words(client.version, sent, len(self.there), stretches, rejected) + self.unsent,
         )
 
     def _refused(self, versions: tuple[str, ...], reason: str) -> Verdict:

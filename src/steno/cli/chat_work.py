@@ -40,11 +40,29 @@ def work_for(asked: "Asked", options: "Options") -> "Work":
     if asked.rewind:
         return rewind(path, options.cwd, asked.rewind)
     try:
-        return go_on(path, options.cwd)
+        work = go_on(path, options.cwd)
     except InDialect as error:
         work = fork(options.config, path, options.cwd)
         complain(str(error), f"it is left as it is; a converted copy goes on: {work.id}")
-        return work
+    else:
+        _warn_of_unsent_summary(path)
+    return work
+
+
+def _warn_of_unsent_summary(path: str) -> None:
+    """Say what is not sent of a session whose last summary is in a record that no client sends."""
+    from steno.check.compacted import unsummed
+    from steno.check.graph import Graph
+    from steno.session.transcript import load
+    from steno.store.read import FileSource
+
+    found = [each for each in unsummed(Graph(load(FileSource(path)))) if each.matters]
+    if any(each.title is not None for each in found):
+        complain(
+            "only what was said since the last compaction is sent: its summary is in a `summary` "
+            "record, which no client sends",
+            f"`steno repair {os.path.splitext(os.path.basename(path))[0]}` writes it as a message",
+        )
 
 
 def _check_id(session_id: str, config: str) -> None:

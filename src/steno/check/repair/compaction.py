@@ -17,6 +17,12 @@ def mend_compaction(drafts: Drafts) -> None:
     for found in unsummed(graph):
         if not found.matters:
             continue
+        if not found.boundary.uuid:
+            # Then it is a boundary like any other.
+            fields = {"uuid": new_uuid("boundary", found.boundary.index)}
+            what = "give the boundary an id, so that it has a place in the conversation"
+            drafts.change(found.boundary, "compaction.title-form", what, fields)
+            continue
         words = drafts.fields(found.title).get("summary") if found.title is not None else None
         if isinstance(words, str) and words.strip():
             _write_summary(drafts, graph, found, words)

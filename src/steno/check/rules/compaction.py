@@ -43,10 +43,7 @@ RULES: Final[tuple[Rule, ...]] = (NO_SUMMARY, TITLE_FORM, LOGICAL_PARENT)
 
 def look(evidence: Evidence) -> None:
     """Look at every boundary of the main conversation."""
-    found = boundaries(evidence.graph)
-    if not found:
-        return
-    for node in found:
+    for node in boundaries(evidence.graph):
         if node.logical_parent and node.logical_parent not in evidence.graph.by_uuid:
             words = f"it follows {node.logical_parent!r}, which is not in the file"
             evidence.note(LOGICAL_PARENT, node, words)

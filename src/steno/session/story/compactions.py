@@ -86,7 +86,8 @@ def whole_chain(transcript: Transcript, loaded: Loaded, leaf: Node) -> list[Node
         boundary = chain[0] if chain[0].is_boundary else _detached(transcript, loaded, chain[0])
         if boundary is None:
             break
-        if boundary is not chain[0]:
+        # Without an id it is none of the records that have a place in the graph.
+        if boundary is not chain[0] and boundary.uuid is not None:
             parts.append([boundary])
             seen.add(boundary.uuid)
         before = _before(transcript, loaded, boundary, seen)
@@ -109,11 +110,16 @@ def _detached(transcript: Transcript, loaded: Loaded, first: Node) -> Node | Non
         node = transcript.nodes[place]
         if not node.converses:
             continue
-        alone = node.is_boundary and loaded.nodes.get(node.uuid) is node
-        return (
-            node if alone and all(each.parent != node.uuid for each in transcript.nodes) else None
-        )
+        return node if node.is_boundary and _is_alone(transcript, loaded, node) else None
     return None
+
+
+def _is_alone(transcript: Transcript, loaded: Loaded, boundary: Node) -> bool:
+    """Whether no record names a boundary as its parent; one without an id cannot be named."""
+    if boundary.uuid is None:
+        return True
+    last = loaded.nodes.get(boundary.uuid) is boundary
+    return last and all(node.parent != boundary.uuid for node in transcript.nodes)
 
 
 def _before(
