@@ -16,7 +16,7 @@ __all__ = ["work_for"]
 
 def work_for(asked: "Asked", options: "Options") -> "Work":
     """Return the session to work in."""
-    from steno.agent.sessions import fork, go_on, new, rewind
+    from steno.agent.sessions import fork, new, rewind
     from steno.store.library import find
 
     if asked.session_id:
@@ -39,6 +39,13 @@ def work_for(asked: "Asked", options: "Options") -> "Work":
         return fork(options.config, path, options.cwd, session_id=asked.session_id)
     if asked.rewind:
         return rewind(path, options.cwd, asked.rewind)
+    return _resume(path, options)
+
+
+def _resume(path: str, options: "Options") -> "Work":
+    """Return a session that goes on, in a converted copy where no client reads its file."""
+    from steno.agent.sessions import fork, go_on
+
     try:
         work = go_on(path, options.cwd)
     except InDialect as error:
