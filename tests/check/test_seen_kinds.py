@@ -64,7 +64,7 @@ def _without(record: dict[str, Any], field: str) -> dict[str, Any]:
         (note(1, subtype=""), "system", "claude"),
         (note(1, subtype="zzz"), "system/zzz", "claude"),
         (note(1, subtype="tool_result"), "system/tool_result", "spec-000"),
-        (note(1, message="x"), "system/turn_duration", "spec-000"),
+        (note(1, message="x"), "system/turn_duration", "claude"),
         (note(1, timestamp=5), "system/turn_duration", "claude"),
         (note(1, "attachment"), "attachment/todo", "claude"),
         (note(1, "attachment", attachment={}), "attachment", "claude"),

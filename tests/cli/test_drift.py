@@ -101,6 +101,7 @@ def test_json_has_every_difference_by_version(steno: Steno, tmp_path: Path) -> N
             "types": ["obj"],
             "known": [],
             "sample": '{xxxx: "xxxxxxxxxx 00"}',
+            "docs": None,
         }
     ]
 

@@ -5,17 +5,10 @@ from typing import Any, Final, cast
 import msgspec
 
 from steno.format.envelope import decode_envelope
-from steno.format.file_backups import (
-    BACKUP_TYPES,
-    BackupEntry,
-    absolute_path,
-    backups_in,
-    fingerprint,
-    snapshot_time,
-)
-from steno.format.loose import REFUSED, loose
+from steno.format.file_backups import BACKUP_TYPES
+from steno.format.loose import REFUSED
 from steno.format.records import Record
-from steno.format.values import as_object
+from steno.index.backups import note_backups, placed_backups
 from steno.index.changes import lines_changed, lines_in_patch
 from steno.index.course import calls_of
 from steno.index.lines import Block, Line
@@ -78,7 +71,6 @@ class Fold:
         self._sizes: list[Row] = []
         self._links: list[Row] = []
         self._docs: list[Doc] = []
-        self._backups: dict[tuple[int, str], Row] = {}
 
     def take(
         self, line: Line, raw: bytes, offset: int, length: int, record: Record | None = None
@@ -372,7 +364,7 @@ class Fold:
     def _note(self, line: Line, kind: str, message: int, raw: bytes) -> None:
         state = self._state
         if kind in BACKUP_TYPES:
-            self._back_up(raw, message, millis(line.timestamp))
+            note_backups(state, raw, message, millis(line.timestamp))
         if kind == "custom-title":
             state.custom = line.custom_title or state.custom
         elif kind == "ai-title":
@@ -390,34 +382,6 @@ class Fold:
         elif line.pr_url:
             self._link(message, "pr", line.pr_url)
 
-    def _back_up(self, raw: bytes, message: int, time: int | None) -> None:
-        """Keep which files a record of backups names for the first time, or with a new backup."""
-        state = self._state
-        fields = as_object(loose(raw)) or {}
-        taken = snapshot_time(fields)
-        for entry in backups_in(fields):
-            if not entry.path or state.backups.get(entry.path) == fingerprint(entry):
-                continue
-            state.backups[entry.path] = fingerprint(entry)
-            made = millis(taken if entry.time is None else entry.time)
-            when = time if made is None else made
-            state.unplaced.append(
-                (message, entry.path, entry.folder, state.turn.number, entry.version, when)
-            )
-
-    def _place_backups(self, project: str) -> None:
-        """Say where the files lie whose backups were named so far, as far as that is known."""
-        waiting: list[Row] = []
-        for row in self._state.unplaced:
-            message, path, folder, turn, version, time = row
-            entry = BackupEntry(path=path, folder=folder)
-            if project or entry.is_placed:
-                whole = absolute_path(entry, project)
-                self._backups[message, whole] = (message, whole, turn, version, time)
-            else:
-                waiting.append(row)
-        self._state.unplaced = waiting
-
     def _system(self, line: Line, message: int) -> None:
         if line.subtype == "compact_boundary":
             self._link(message, "compacted", line.uuid or "")
@@ -430,7 +394,6 @@ class Fold:
     def result(self, size: int) -> Harvest:
         """Return what was gathered from a file of that size."""
         state = self._state
-        self._place_backups(state.project)
         for call, row in self._here.items():
             state.open[call] = Call(row[0], row[1], row[4], self._kinds.get(call, ""))
         return Harvest(
@@ -448,7 +411,7 @@ class Fold:
             self._tally.rows(),
             self._docs,
             self._sizes,
-            list(self._backups.values()),
+            placed_backups(state),
         )
 
 

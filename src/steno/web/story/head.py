@@ -25,9 +25,11 @@ _SHORT: Final = 8
 _STANDINGS: Final = {
     "running": "Live, writing turn {}",
     "waiting": "Live, waiting for you",
+    "finished": "Finished",
     "interrupted": "Interrupted",
     "failed": "Failed",
 }
+"""Each has a line of the head, so that nothing below it moves when a session goes on."""
 
 
 class Lying(msgspec.Struct):
