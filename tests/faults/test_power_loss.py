@@ -33,6 +33,7 @@ EXPECTED = frozenset(
         "chain.empty",
         "chain.headless",
         "chain.unreachable",
+        "line.glued",
         "line.nul-run",
         "line.spliced",
         "line.torn",
