@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.published.files import FILES, FLAT, Known
+from tests.published.forms import Flat
 
 from steno.check.checkup import check
 from steno.check.repair.repair import repair_bytes
@@ -100,3 +101,39 @@ def test_reading_by_parts_is_reading_at_once(known: Known, monkeypatch: pytest.M
     assert b"".join(source.chunks()) == whole
     for start in range(0, len(whole), 97):
         assert source.read(start, 301) == whole[start : start + 301]
+
+
+def test_a_status_between_a_call_and_its_result_does_not_part_them() -> None:
+    file = Flat()
+    file.user("Question")
+    file.calls("Read")
+    file.add("system", "Reading")
+    file.add("system", "Still reading", subtype="meta", isMeta=True)
+    file.result("Content")
+    file.says("Answer.")
+    assert [each.id for each in check(BytesSource(file.data())).findings] == ["fields.dialect"]
+    (turn,) = Session(load(BytesSource(file.data()))).turns()
+    assert [step.state for step in turn.steps if step.verb == "Read"] == ["ok"]
+    assert "Content" in json.dumps(valid_messages(load(BytesSource(file.data()))))
+
+
+def test_an_error_behind_a_status_is_the_result_of_the_call() -> None:
+    file = Flat()
+    file.user("Question")
+    file.calls("Write")
+    file.add("system", "Writing")
+    file.fails("Permission denied")
+    file.says("Answer.")
+    (turn,) = Session(load(BytesSource(file.data()))).turns()
+    assert [step.state for step in turn.steps if step.verb == "Write"] == ["failed"]
+
+
+def test_a_record_that_names_itself_as_its_parent_follows_the_one_before_it() -> None:
+    file = Flat()
+    file.user("Question")
+    uuid = file.says("First.")
+    file.says("Second.")
+    file.records[1]["parentUuid"] = uuid
+    (turn,) = Session(load(BytesSource(file.data()))).turns()
+    assert turn.prompt is not None
+    assert turn.prompt.text == "Question"

@@ -181,6 +181,16 @@ BROKEN: dict[str, tuple[str, str, Broken]] = {
         "error",
         nested(lambda records: records[3].update(parentUuid="msg_nowhere")),
     ),
+    "000 rule 3, itself": (
+        "dialect.cycle",
+        "error",
+        flat(lambda records: records[3].update(parentUuid=records[3]["uuid"])),
+    ),
+    "004 rule 3, a circle": (
+        "dialect.cycle",
+        "error",
+        nested(lambda records: records[0].update(parentUuid=records[3]["uuid"])),
+    ),
     "004 rule 4": (
         "dialect.unmatched-result",
         "error",

@@ -67,6 +67,12 @@ def test_local_commands_leave_the_standing_alone() -> None:
     assert standing(session("2.1.42").shell("ls", "x")) == "finished"
 
 
+def test_an_answer_behind_a_call_without_a_result_finishes_the_session() -> None:
+    made = session("2.1.42").user("go").assistant(BASH).assistant("done")
+    assert standing(made) == "finished"
+    assert standing(made, 1) == "waiting"
+
+
 def test_an_empty_session_is_finished() -> None:
     assert opened(session()).status().reason == "nothing was said"
 

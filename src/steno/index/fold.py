@@ -85,6 +85,7 @@ class Fold:
         self._count_step(line, record)
         repeats = speaks and self._repeats(line, raw, offset, record)
         goes_on = state.course.follow(line, odd=record is not None or repeats)
+        before = state.last
         if speaks and not line.is_sidechain:
             state.last = LastState(*_last_message(line))
         if repeats:
@@ -95,6 +96,7 @@ class Fold:
             if record is None:
                 record = Record(raw, offset, b"", decode_envelope(raw))
             self._prompt(line, record, message, time, goes_on=goes_on)
+            state.last = _last_of(before, state.last)
         if line.uuid is not None:
             self._place(line, time)
         self._rejoin(line)
@@ -455,6 +457,13 @@ def _last_message(line: Line) -> tuple[LastMessage, list[str]]:
         return "error" if line.is_api_error_message else "answer", calls[:_OPEN_CALLS]
     # A prompt is told apart by its origin.
     return "prompt" if _results_in(line) else "other", []
+
+
+def _last_of(before: LastState, now: LastState) -> LastState:
+    """Return what a session ends with: a command, its output or a notice leaves open what was."""
+    if now.kind != "other" or not before.kind:
+        return now
+    return LastState(before.kind, before.calls, now.left, before.refused)
 
 
 def _leaves(record: Record) -> bool:

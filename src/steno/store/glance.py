@@ -303,8 +303,10 @@ class _Look:
             self.side = True
             return
         self.main = True
-        self.left = self.refused = False
-        self.last = line
+        if self.last is None or not _is_aside(line):
+            self.refused = False
+            self.last = line
+        self.left = False
         if line.type == "assistant":
             self.answered = True
             message = _message(line)
@@ -398,6 +400,11 @@ def _kind(line: _Line, blocks: list[_Block]) -> LastMessage:
         return "interrupt"
     answers = any(block.type == "tool_result" for block in blocks)
     return "prompt" if answers or _is_human(line) else "other"
+
+
+def _is_aside(line: _Line) -> bool:
+    """Whether a record leaves open what came before it: a command, its output, a notice."""
+    return _kind(line, _blocks(_message(line))) == "other"
 
 
 def _cut(title: str) -> str:

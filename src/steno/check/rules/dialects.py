@@ -65,6 +65,14 @@ PARENT: Final = Rule(
     "Rule 3 of 000 and of 004: a parent is a record of the same session, or null.",
     docs=PAGE,
 )
+CYCLE: Final = Rule(
+    "dialect.cycle",
+    "error",
+    "a record is its own ancestor",
+    "the first record of the circle in the file begins the conversation",
+    "Rule 3 of 004: parents form a graph without circles; in 000 a message follows an earlier one.",
+    docs=PAGE,
+)
 SHAPE: Final = Rule(
     "dialect.message-shape",
     "error",
@@ -147,6 +155,7 @@ RULES: Final = (
     DUPLICATE,
     TIMESTAMP,
     PARENT,
+    CYCLE,
     SHAPE,
     TOOL,
     SIDECHAIN,
@@ -202,6 +211,8 @@ class _Watch:
         self._calls: dict[str, bool] = {}
         """Whether each call was a sub-agent's."""
         self._parents: list[tuple[str, Place, bool]] = []
+        self._above: dict[str, str] = {}
+        """The parent of each record, by their uuids."""
         self._unflagged: dict[str, Place] = {}
 
     def take(self, fields: Json, place: Place, form: Dialect) -> None:
@@ -234,6 +245,7 @@ class _Watch:
         if isinstance(uuid, str):
             self._seen.setdefault(uuid, place)
             self._side[uuid] = side
+            self._remember_parent(uuid, fields.get("parentUuid"))
         message = fields.get("message")
         content = cast("Json", message).get("content") if isinstance(message, dict) else None
         for block in cast("list[Any]", content) if isinstance(content, list) else ():
@@ -246,6 +258,8 @@ class _Watch:
         for parent, place, _ in self._parents:
             if parent not in self._seen:
                 self._note(PARENT, place, f"no record has the uuid {parent!r}")
+        for cycle in _cycles(self._above):
+            self._note(CYCLE, min((self._seen[uuid] for uuid in cycle), key=lambda at: at.line))
         # A record behind a sub-agent's may be the main conversation going on; one that sub-agent's
         # records follow is in the midst of theirs.
         for parent, _, sidechain in self._parents:
@@ -283,6 +297,11 @@ class _Watch:
             self._note(DUPLICATE, place, f"{uuid!r} stands on line {self._seen[uuid].line} too")
         self._seen.setdefault(uuid, place)
         self._side[uuid] = side
+        self._remember_parent(uuid, parent)
+
+    def _remember_parent(self, uuid: str, parent: Any) -> None:
+        # A uuid that stands twice is a fault of its own, and no circle.
+        self._above.setdefault(uuid, parent if isinstance(parent, str) else "")
 
     def _time(self, fields: Json, place: Place) -> None:
         stamp = fields.get("timestamp")
@@ -373,6 +392,20 @@ class _Watch:
             case _:
                 pass
         return False
+
+
+def _cycles(above: dict[str, str]) -> Iterator[list[str]]:
+    """Yield the uuids of each circle of parents."""
+    done: set[str] = set()
+    for start in above:
+        path: dict[str, int] = {}
+        at: str | None = start
+        while at is not None and at not in done and at not in path:
+            path[at] = len(path)
+            at = above.get(at)
+        if at is not None and at in path:
+            yield list(path)[path[at] :]
+        done.update(path)
 
 
 def _is_image(source: Any) -> bool:

@@ -61,7 +61,7 @@ class _Parents:
         named = row.has_parent or row.is_client
         parent = self._by_uuid.get(row.parent or "") if named else before
         if parent is row:
-            return None
+            parent = None if row.is_client else before
         if row.is_client:
             return parent
         is_sibling = before is not None and before.has_parent and row.parent == before.parent
@@ -120,13 +120,16 @@ def _runs(rows: Sequence[Row], given: _Parents) -> Iterable[tuple[Row, list[Row]
     anchors: dict[int, Row] = {}
     runs: dict[int, tuple[Row, list[Row]]] = {}
     for row in rows:
-        if row.kind not in ("result", "error") or row.names_call:
+        is_note = row.kind == "note" and not row.is_client
+        if not is_note and (row.kind not in ("result", "error") or row.names_call):
             continue
         parent = given.of(row)
         anchor = anchors.get(id(parent), parent)
         if anchor is None or anchor.kind != "answer":
             continue
         anchors[id(row)] = anchor
+        if is_note:
+            continue  # a status may stand between a call and its result
         runs.setdefault(id(anchor), (anchor, []))[1].append(row)
     return runs.values()
 

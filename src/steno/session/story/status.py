@@ -42,7 +42,8 @@ def status_of(
     age = float("inf") if seconds_since_write is None else seconds_since_write
     last = turns[-1]
     open_step = next((step for step in reversed(last.steps) if step.state == "open"), None)
-    if open_step is not None:
+    # An answer behind a call without a result says that the agent went on without it.
+    if open_step is not None and not last.done:
         return _open(open_step, age, left=left)
     if last.interrupted:
         return Status("interrupted", "by the user")
