@@ -348,3 +348,12 @@ def test_a_rename_may_change_which_copy_counts(root: Path) -> None:
     (root / "one").rename(root / "zero")
     sync(home(root))
     assert dump(home(root)) == as_if_at_once(root)
+
+
+def test_a_failed_result_with_half_a_surrogate_pair_is_counted(root: Path) -> None:
+    made = session().user("Run it").assistant(tool("Bash", command="make"))
+    made.result("gives HALF", error=True).assistant("It failed.").done()
+    (root / NAME.format(1)).write_bytes(made.bytes().replace(b"HALF", rb"\ud800"))
+    sync(home(root))
+    said = dump(home(root))
+    assert [call[-1] for call in said["tool_calls"]] == [1]

@@ -113,7 +113,7 @@ class Fold:
         if parts:
             self._index(parts, line, message, time)
         if speaks:
-            self._speak(line, message, time, raw, goes_on=goes_on)
+            self._speak(line, message, time, record or raw, goes_on=goes_on)
         else:
             self._note(line, kind, message, raw)
         if goes_on and kind != "user":
@@ -216,7 +216,7 @@ class Fold:
                 state.first_prompt = " ".join(words[: 4 * _TITLE].split())[:_TITLE]
 
     def _speak(
-        self, line: Line, message: int, time: int | None, raw: bytes, *, goes_on: bool
+        self, line: Line, message: int, time: int | None, source: Record | bytes, *, goes_on: bool
     ) -> None:
         """Count a message, and follow its calls and results."""
         state, turn, body = self._state, self._state.turn, line.message
@@ -239,7 +239,7 @@ class Fold:
         if body.content.__class__ is list:
             results = self._blocks(line, cast("list[Block]", body.content), message, time)
             if results and goes_on:
-                self._came(raw, results, time)
+                self._came(source, results, time)
         if line.forked_from is not None and line.forked_from.session_id:
             self._link(message, "fork", line.forked_from.session_id)
 
@@ -319,13 +319,20 @@ class Fold:
 
     # The conversation
 
-    def _came(self, raw: bytes, results: list[tuple[str, bool]], time: int | None) -> None:
-        """Count the results of calls that failed, and were not refused."""
-        record = None
+    def _came(
+        self, source: Record | bytes, results: list[tuple[str, bool]], time: int | None
+    ) -> None:
+        """Count the results of calls that failed, and were not refused.
+
+        `source` is the record, or its line where that is strict JSON.
+        """
+        record = source if isinstance(source, Record) else None
         number = 0
         for call, failed in results:
             if failed and call:
-                record = record or Record(raw, 0, b"", decode_envelope(raw))
+                if record is None:
+                    line = cast("bytes", source)
+                    record = Record(line, 0, b"", decode_envelope(line))
                 blocks = (each for each in record.tool_results if each.tool_use_id == call)
                 number += any(outcome_of("", each, record).state == "failed" for each in blocks)
         known = all(call for call, _ in results)
