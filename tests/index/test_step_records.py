@@ -13,7 +13,7 @@ from tests.builders.step_files import OVER, RUNNING, session_file, session_id
 from tests.corpus import transcripts
 from tests.published.files import FILES, FLAT
 
-from steno.format.dialects.detection import converted
+from steno.format.dialects.detection import convert_source, converted
 from steno.format.source import BytesSource
 from steno.index import database
 from steno.index.database import DATABASE, VERSION, open_database
@@ -46,6 +46,8 @@ KINDS: list[Any] = [
 def _counts(data: bytes, path: Path) -> list[StepCounts | None]:
     path.write_bytes(data)
     source = converted(BytesSource(data))
+    if harvest(source, 1).in_dialect:
+        source = convert_source(source)
     transcript = load(source)
     exported = StepCounts()
     for node in transcript.nodes:
