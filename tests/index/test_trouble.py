@@ -1,5 +1,6 @@
 """What a sync makes of trouble: odd files, faults of the system, impatient people."""
 
+import json
 import os
 import signal
 import sqlite3
@@ -357,3 +358,16 @@ def test_a_failed_result_with_half_a_surrogate_pair_is_counted(root: Path) -> No
     sync(home(root))
     said = dump(home(root))
     assert [call[-1] for call in said["tool_calls"]] == [1]
+
+
+@pytest.mark.parametrize("field", ["userType", "origin", "isMeta", "slug", "permissionMode"])
+def test_fields_of_other_types_do_not_stop_the_sync(root: Path, field: str) -> None:
+    made = session().user("Run it").assistant(tool("Bash", command="make"))
+    made.result("no", error=True).assistant("It failed.").done()
+    records = [{**json.loads(line), field: 7} for line in made.bytes().splitlines()]
+    (root / NAME.format(1)).write_bytes(b"".join(map(encode_line, records)))
+    (root / NAME.format(2)).write_bytes(talk())
+    sync(home(root))
+    said = dump(home(root))
+    assert len(said["sessions"]) == 2
+    assert 1 in [call[-1] for call in said["tool_calls"]]

@@ -4,7 +4,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from steno.format.envelope import decode_envelope
+from steno.format.envelope import read_envelope
 from steno.format.file_backups import (
     BACKUP_TYPES,
     BackupEntry,
@@ -101,7 +101,7 @@ class Fold:
             return
         if kind == "user" and not _results_in(line):
             if record is None:
-                record = Record(raw, offset, b"", decode_envelope(raw))
+                record = _record_of(raw, offset)
             self._prompt(line, record, message, time, goes_on=goes_on)
         if line.uuid is not None:
             self._place(line, time)
@@ -167,7 +167,7 @@ class Fold:
         """Whether a message only says again, behind a compaction, what stands before it."""
         state, body = self._state, line.message
         if line.repeats_compact_summary:
-            record = record or Record(raw, offset, b"", decode_envelope(raw))
+            record = record or _record_of(raw, offset)
             return origin_of(record, agent=bool(line.is_sidechain)) in STARTS
         # Nearly every record is none: only those that may be are looked at.
         if line.type == "user":
@@ -324,15 +324,14 @@ class Fold:
     ) -> None:
         """Count the results of calls that failed, and were not refused.
 
-        `source` is the record, or its line where that is strict JSON.
+        `source` is the record, or the line that holds it.
         """
         record = source if isinstance(source, Record) else None
         number = 0
         for call, failed in results:
             if failed and call:
                 if record is None:
-                    line = cast("bytes", source)
-                    record = Record(line, 0, b"", decode_envelope(line))
+                    record = _record_of(cast("bytes", source), 0)
                 blocks = (each for each in record.tool_results if each.tool_use_id == call)
                 number += any(outcome_of("", each, record).state == "failed" for each in blocks)
         known = all(call for call, _ in results)
@@ -488,6 +487,14 @@ def _answers(line: Line) -> bool:
     if any(block.type == "tool_use" for block in blocks):
         return False
     return any(block.type == "text" and (block.text or "").strip() for block in blocks)
+
+
+def _record_of(line: bytes, offset: int) -> Record:
+    """Return the record of a line that was decoded; fields that only it has may be of any type."""
+    envelope = read_envelope(line)
+    if envelope is None:
+        raise ValueError(offset)
+    return Record(line, offset, b"", envelope)
 
 
 def _last_message(line: Line) -> tuple[LastMessage, list[str]]:
