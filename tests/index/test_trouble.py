@@ -14,12 +14,14 @@ from tests.builders import session, tool
 from tests.index.dump import dump
 from tests.index.homes import NAME, as_if_at_once, home
 
+import steno
 from steno.errors import Unreadable, Unwritable
 from steno.format.encode import encode_line
 from steno.index import batch, harvest, state, texts, workers
 from steno.index.state import Harvest
 from steno.index.sync import sync
 from steno.index.tables import Tables
+from steno.report.brief import as_markdown, brief_of
 from steno.store.read import FileSource
 
 
@@ -371,3 +373,16 @@ def test_fields_of_other_types_do_not_stop_the_sync(root: Path, field: str) -> N
     said = dump(home(root))
     assert len(said["sessions"]) == 2
     assert 1 in [call[-1] for call in said["tool_calls"]]
+
+
+@pytest.mark.parametrize("duration", [b"1e400", b"1e300", b"99999999999999999999999"])
+def test_a_turn_that_took_longer_than_any_can_does_not_stop_the_sync(
+    root: Path, duration: bytes
+) -> None:
+    record = {"type": "system", "subtype": "turn_duration", "uuid": "d", "durationMs": 17}
+    line = encode_line(record).replace(b"17", duration)
+    (root / NAME.format(1)).write_bytes(session().turn("Go", "Done.").bytes() + line)
+    sync(home(root))
+    assert len(dump(home(root))["sessions"]) == 1
+    opened = steno.open(str(root / NAME.format(1)))
+    assert "Done." in as_markdown(brief_of(opened))

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import msgspec
 
 from steno.format.records import Record
+from steno.format.values import measured_time
 from steno.session.nodes import Node
 from steno.session.resume.clients import STENO
 from steno.session.resume.segments import preserved
@@ -212,13 +213,14 @@ def _numbered(record: Record, node: Node, field: str) -> Compaction:
     before = _whole(numbers.pre_tokens)
     if after is None and before is not None and numbers.tokens_saved is not None:
         after = max(0, before - int(numbers.tokens_saved))
+    took = measured_time(numbers.duration_ms)
     return Compaction(
         kind="micro" if node.subtype == _MICRO else "full",
         boundary=node,
         trigger=numbers.trigger,
         pre_tokens=before,
         post_tokens=after,
-        duration=None if numbers.duration_ms is None else numbers.duration_ms / 1000,
+        duration=None if took is None else took / 1000,
         messages_before=_whole(numbers.messages_before),
         messages_kept=_whole(numbers.messages_kept),
         ratio=numbers.compression_ratio,
