@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import time
@@ -386,3 +387,12 @@ def test_a_turn_that_took_longer_than_any_can_does_not_stop_the_sync(
     assert len(dump(home(root))["sessions"]) == 1
     opened = steno.open(str(root / NAME.format(1)))
     assert "Done." in as_markdown(brief_of(opened))
+
+
+def test_figures_of_a_compaction_that_are_too_large_do_not_stop_the_sync(root: Path) -> None:
+    data = session().turn("Go", "Done.").compact("So far.").turn("More", "Done again.").bytes()
+    odd = re.sub(rb'("(?:preTokens|postTokens)":)\d+', rb"\g<1>1e400", data)
+    assert odd != data
+    (root / NAME.format(1)).write_bytes(odd)
+    sync(home(root))
+    assert len(dump(home(root))["sessions"]) == 1

@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 CompactionKind: TypeAlias = Literal["full", "micro"]
+_MOST: Final = 1 << 53
 _DIALECT: Final = frozenset(("compact_system", "compact_prelude"))
 _MICRO: Final = "microcompact_boundary"
 _CONVERTED: Final = "conversation_compacted"
@@ -211,8 +212,9 @@ def _numbered(record: Record, node: Node, field: str) -> Compaction:
     numbers = _numbers(cast("dict[str, Any]", value) if isinstance(value, dict) else {})
     after = _whole(numbers.post_tokens)
     before = _whole(numbers.pre_tokens)
-    if after is None and before is not None and numbers.tokens_saved is not None:
-        after = max(0, before - int(numbers.tokens_saved))
+    saved = _whole(numbers.tokens_saved)
+    if after is None and before is not None and saved is not None:
+        after = max(0, before - saved)
     took = measured_time(numbers.duration_ms)
     return Compaction(
         kind="micro" if node.subtype == _MICRO else "full",
@@ -238,7 +240,8 @@ def _numbers(fields: dict[str, Any]) -> _Numbers:
 
 
 def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
+    """Return a count; None for what no client counts, such as `1e400`."""
+    return int(value) if value is not None and abs(value) < _MOST else None
 
 
 def _context(transcript: Transcript, nodes: list[Node], place: int) -> int | None:
