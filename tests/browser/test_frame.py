@@ -40,3 +40,11 @@ def test_on_a_phone_nothing_of_the_bar_lies_over_the_page(demo: Explorer, look: 
         below = "(each) => each.getBoundingClientRect().bottom"
         main = "document.querySelector('.demo-note, #main').getBoundingClientRect().top"
         assert page.evaluate(f"(() => {{ const lowest = {below}; return {lowest} <= {main}; }})()")
+
+
+def test_on_a_phone_a_short_list_begins_right_below_the_filters(demo: Explorer, look: Look) -> None:
+    page = look(demo, "/?min_steps=30", size="phone")
+    summary, main = (page.locator(part).bounding_box() for part in (".facets > summary", "#main"))
+    assert summary is not None
+    assert main is not None
+    assert main["y"] - (summary["y"] + summary["height"]) < 5

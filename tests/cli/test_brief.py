@@ -235,3 +235,13 @@ def test_full_tells_every_text_call_and_sub_agent_and_whole_parameters(
     refused = steno("brief", "--full", "--budget", 500)
     assert refused.code == 2
     assert "--full and --budget exclude each other" in refused.err
+
+
+def test_full_tells_the_work_of_a_sub_agent_from_its_prompt_and_report(steno: Steno) -> None:
+    steno("demo")
+    lines = [line.strip() for line in steno("brief", "--demo", "59712d2a", "--full").lines]
+    first = lines.index("▪ Explore Survey templates  completed")
+    labels = ("prompt:", "work:", "report:")
+    after = [line for line in lines[first:] if line in labels][:3]
+    assert after == list(labels)
+    assert lines[lines.index("work:", first) + 1] == "I count the words in the templates."

@@ -113,6 +113,19 @@ def test_002_sync_what_something_else_wrote_is_said_and_the_rest_is_done(
     assert (out / session_id(2) / "steps.jsonl").read_text() != "mine"
 
 
+@pytest.mark.usefixtures("root")
+def test_002_sync_a_link_in_the_way_stays_even_with_force(steno: Steno, tmp_path: Path) -> None:
+    out, other = tmp_path / "out", tmp_path / "other"
+    out.mkdir()
+    other.mkdir()
+    (out / session_id(2)).symlink_to(other)
+    ran = steno("export", "--format", "steps", "-o", out, "--force")
+    assert ran.code == 1
+    said = f"steno: {out / session_id(2)} is not a readable folder\n       Move it away.\n"
+    assert said in ran.err
+    assert not list(other.iterdir())
+
+
 @pytest.mark.parametrize(
     ("options", "said", "code"),
     [

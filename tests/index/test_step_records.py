@@ -46,6 +46,8 @@ KINDS: list[Any] = [
 def _counts(data: bytes, path: Path) -> list[StepCounts | None]:
     path.write_bytes(data)
     source = converted(BytesSource(data))
+    if harvest(source, 1).in_dialect:
+        source = convert_source(source)
     transcript = load(source)
     exported = StepCounts()
     for node in transcript.nodes:

@@ -1,6 +1,8 @@
 """What a sync makes of trouble: odd files, faults of the system, impatient people."""
 
+import json
 import os
+import re
 import signal
 import sqlite3
 import time
@@ -13,12 +15,14 @@ from tests.builders import session, tool
 from tests.index.dump import dump
 from tests.index.homes import NAME, as_if_at_once, home
 
+import steno
 from steno.errors import Unreadable, Unwritable
 from steno.format.encode import encode_line
 from steno.index import batch, harvest, state, texts, workers
 from steno.index.state import Harvest
 from steno.index.sync import sync
 from steno.index.tables import Tables
+from steno.report.brief import as_markdown, brief_of
 from steno.store.read import FileSource
 
 
@@ -348,3 +352,51 @@ def test_a_rename_may_change_which_copy_counts(root: Path) -> None:
     (root / "one").rename(root / "zero")
     sync(home(root))
     assert dump(home(root)) == as_if_at_once(root)
+
+
+def test_a_failed_result_with_half_a_surrogate_pair_is_counted(root: Path) -> None:
+    made = session().user("Run it").assistant(tool("Bash", command="make"))
+    made.result("gives HALF", error=True).assistant("It failed.").done()
+    (root / NAME.format(1)).write_bytes(made.bytes().replace(b"HALF", rb"\ud800"))
+    sync(home(root))
+    said = dump(home(root))
+    assert [call[-1] for call in said["tool_calls"]] == [1]
+
+
+@pytest.mark.parametrize("field", ["userType", "origin", "isMeta", "slug", "permissionMode"])
+def test_fields_of_other_types_do_not_stop_the_sync(root: Path, field: str) -> None:
+    made = session().user("Run it").assistant(tool("Bash", command="make"))
+    made.result("no", error=True).assistant("It failed.").done()
+    records = [{**json.loads(line), field: 7} for line in made.bytes().splitlines()]
+    (root / NAME.format(1)).write_bytes(b"".join(map(encode_line, records)))
+    (root / NAME.format(2)).write_bytes(talk())
+    sync(home(root))
+    said = dump(home(root))
+    assert len(said["sessions"]) == 2
+    assert 1 in [call[-1] for call in said["tool_calls"]]
+
+
+@pytest.mark.parametrize("duration", [b"1e400", b"1e300", b"99999999999999999999999"])
+def test_a_turn_that_took_longer_than_any_can_does_not_stop_the_sync(
+    root: Path, duration: bytes
+) -> None:
+    record = {"type": "system", "subtype": "turn_duration", "uuid": "d", "durationMs": 17}
+    line = encode_line(record).replace(b"17", duration)
+    (root / NAME.format(1)).write_bytes(session().turn("Go", "Done.").bytes() + line)
+    sync(home(root))
+    assert len(dump(home(root))["sessions"]) == 1
+    opened = steno.open(str(root / NAME.format(1)))
+    assert "Done." in as_markdown(brief_of(opened))
+
+
+@pytest.mark.parametrize("figure", ["1e400", "1e300", "-1e300"])
+def test_figures_of_a_compaction_that_nobody_can_count_are_left_out(
+    tmp_path: Path, figure: str
+) -> None:
+    data = session().turn("Go", "Done.").compact("So far.").turn("More", "Done again.").bytes()
+    odd = re.sub(rb'("(?:preTokens|postTokens)":)\d+', rb"\g<1>" + figure.encode(), data)
+    assert odd != data
+    path = tmp_path / NAME.format(1)
+    path.write_bytes(odd)
+    (compaction,) = steno.open(str(path)).compactions
+    assert (compaction.pre_tokens, compaction.post_tokens) == (None, None)

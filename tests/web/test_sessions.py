@@ -111,6 +111,13 @@ def _beside(found: Explorer, way: str, link: str) -> int:
     return int(chosen[1])
 
 
+def test_a_filter_with_an_unknown_value_is_not_counted(demo: Explorer) -> None:
+    unknown = demo.get("/?status=lost&since=30d&size=vast&min_steps=no&has=wings&listed=2").text
+    assert 'id="narrowed">none<' in unknown
+    known = demo.get("/?since=month&min_steps=5&has=answered&listed=1&status=finished").text
+    assert 'id="narrowed">5<' in known
+
+
 def test_002_list_rule_and_step_records_filter_the_list(tmp_path: Path) -> None:
     every: set[int] = set()
     for records in (4, 5, 9, 10):

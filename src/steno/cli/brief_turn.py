@@ -113,7 +113,8 @@ def _agent(agent: "SubAgent", pad: str, columns: int) -> Iterator[Line]:
     told = "  ".join(fact for fact in facts if fact)
     yield _headed(pad, ("▪", "magenta"), f"{agent.kind} {agent.task}", told, columns)
     for name, text in (("prompt", agent.prompt), ("report", agent.report)):
-        if name == "report":
+        if name == "report" and (agent.texts or agent.calls):
+            yield [(f"{pad}  work:", "dim")]
             yield from _rows(agent.texts, agent.calls, f"{pad}    ", columns)
         if text:
             yield [(f"{pad}  {name}:", "dim")]

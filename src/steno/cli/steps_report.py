@@ -76,10 +76,16 @@ def complain_of_failures(report: StepsReport) -> None:
             said = f"cannot read {problem.path}: {problem.message.lower()}"
             complain(said, "folders of deleted sessions are kept until it can be read")
     for each in report.failed[:_MOST_COMPLAINTS]:
-        hint = "Move it away, or use `steno export --format steps --force`."
-        complain(each.reason, hint if "not written by steno" in each.reason else "")
+        complain(each.reason, _hint(each.reason))
     if more := len(report.failed[_MOST_COMPLAINTS:]):
         complain(f"{words.count(more, 'more session')} could not be written; --json lists them")
+
+
+def _hint(reason: str) -> str:
+    """Return what to do about a session that could not be written."""
+    if "not written by steno" in reason:
+        return "Move it away, or use `steno export --format steps --force`."
+    return "Move it away." if "not a readable folder" in reason else ""
 
 
 def print_steps_report(

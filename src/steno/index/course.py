@@ -12,6 +12,7 @@ from typing import Final, cast
 
 import msgspec
 
+from steno.format.values import measured_time
 from steno.index.lines import Block, Line
 from steno.session.story.figures import Figures
 from steno.session.story.prompts import FAINT, STARTS, Origin
@@ -283,8 +284,9 @@ class Course(msgspec.Struct):
     def measured(self, duration: float | None) -> None:
         """Take in how long a turn took."""
         self.scene.begun = True
-        if duration is not None:
-            self.scene.measured = max(0, round(duration))
+        took = measured_time(duration)
+        if took is not None:
+            self.scene.measured = round(took)
 
     def noted(self) -> None:
         """Take in whatever leaves no more than a note."""

@@ -4,7 +4,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from steno.format.envelope import decode_envelope
+from steno.format.envelope import read_envelope
 from steno.format.file_backups import BACKUP_TYPES
 from steno.format.loose import REFUSED
 from steno.format.records import Record
@@ -94,7 +94,7 @@ class Fold:
             return
         if kind == "user" and not _results_in(line):
             if record is None:
-                record = Record(raw, offset, b"", decode_envelope(raw))
+                record = _record_of(raw, offset)
             self._prompt(line, record, message, time, goes_on=goes_on)
             state.last = _last_of(before, state.last)
         if line.uuid is not None:
@@ -107,7 +107,7 @@ class Fold:
         if parts:
             self._index(parts, line, message, time)
         if speaks:
-            self._speak(line, message, time, raw, goes_on=goes_on)
+            self._speak(line, message, time, record or raw, goes_on=goes_on)
         else:
             self._note(line, kind, message, raw)
         if goes_on and kind != "user":
@@ -161,7 +161,7 @@ class Fold:
         """Whether a message only says again, behind a compaction, what stands before it."""
         state, body = self._state, line.message
         if line.repeats_compact_summary:
-            record = record or Record(raw, offset, b"", decode_envelope(raw))
+            record = record or _record_of(raw, offset)
             return origin_of(record, agent=bool(line.is_sidechain)) in STARTS
         # Nearly every record is none: only those that may be are looked at.
         if line.type == "user":
@@ -210,7 +210,7 @@ class Fold:
                 state.first_prompt = " ".join(words[: 4 * _TITLE].split())[:_TITLE]
 
     def _speak(
-        self, line: Line, message: int, time: int | None, raw: bytes, *, goes_on: bool
+        self, line: Line, message: int, time: int | None, source: Record | bytes, *, goes_on: bool
     ) -> None:
         """Count a message, and follow its calls and results."""
         state, turn, body = self._state, self._state.turn, line.message
@@ -233,7 +233,7 @@ class Fold:
         if body.content.__class__ is list:
             results = self._blocks(line, cast("list[Block]", body.content), message, time)
             if results and goes_on:
-                self._came(raw, results, time)
+                self._came(source, results, time)
         if line.forked_from is not None and line.forked_from.session_id:
             self._link(message, "fork", line.forked_from.session_id)
 
@@ -313,13 +313,19 @@ class Fold:
 
     # The conversation
 
-    def _came(self, raw: bytes, results: list[tuple[str, bool]], time: int | None) -> None:
-        """Count the results of calls that failed, and were not refused."""
-        record = None
+    def _came(
+        self, source: Record | bytes, results: list[tuple[str, bool]], time: int | None
+    ) -> None:
+        """Count the results of calls that failed, and were not refused.
+
+        `source` is the record, or the line that holds it.
+        """
+        record = source if isinstance(source, Record) else None
         number = 0
         for call, failed in results:
             if failed and call:
-                record = record or Record(raw, 0, b"", decode_envelope(raw))
+                if record is None:
+                    record = _record_of(cast("bytes", source), 0)
                 blocks = (each for each in record.tool_results if each.tool_use_id == call)
                 number += any(outcome_of("", each, record).state == "failed" for each in blocks)
         known = all(call for call, _ in results)
@@ -446,6 +452,14 @@ def _answers(line: Line) -> bool:
     if any(block.type == "tool_use" for block in blocks):
         return False
     return any(block.type == "text" and (block.text or "").strip() for block in blocks)
+
+
+def _record_of(line: bytes, offset: int) -> Record:
+    """Return the record of a line that was decoded; fields that only it has may be of any type."""
+    envelope = read_envelope(line)
+    if envelope is None:
+        raise ValueError(offset)
+    return Record(line, offset, b"", envelope)
 
 
 def _last_message(line: Line) -> tuple[LastMessage, list[str]]:

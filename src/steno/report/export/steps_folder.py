@@ -233,7 +233,9 @@ class _Run:
             self._output.write(name, read.files(self._now))
             self._report.written.append(name)
         else:
-            reason = f"{os.path.join(self._job.out, name)} was not written by steno"
+            folder = self._output.kind(name) == "folder"
+            problem = "was not written by steno" if folder else "is not a readable folder"
+            reason = f"{os.path.join(self._job.out, name)} {problem}"
             self._skip(source, reason, failed=True)
             return
         self._kept.add(name)

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import msgspec
 
 from steno.format.records import Record
+from steno.format.values import measured_time
 from steno.session.nodes import Node
 from steno.session.resume.clients import STENO
 from steno.session.resume.segments import preserved
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 CompactionKind: TypeAlias = Literal["full", "micro"]
+_MOST: Final = 1 << 53
 _DIALECT: Final = frozenset(("compact_system", "compact_prelude"))
 _MICRO: Final = "microcompact_boundary"
 _CONVERTED: Final = "conversation_compacted"
@@ -210,15 +212,17 @@ def _numbered(record: Record, node: Node, field: str) -> Compaction:
     numbers = _numbers(cast("dict[str, Any]", value) if isinstance(value, dict) else {})
     after = _whole(numbers.post_tokens)
     before = _whole(numbers.pre_tokens)
-    if after is None and before is not None and numbers.tokens_saved is not None:
-        after = max(0, before - int(numbers.tokens_saved))
+    saved = _whole(numbers.tokens_saved)
+    if after is None and before is not None and saved is not None:
+        after = max(0, before - saved)
+    took = measured_time(numbers.duration_ms)
     return Compaction(
         kind="micro" if node.subtype == _MICRO else "full",
         boundary=node,
         trigger=numbers.trigger,
         pre_tokens=before,
         post_tokens=after,
-        duration=None if numbers.duration_ms is None else numbers.duration_ms / 1000,
+        duration=None if took is None else took / 1000,
         messages_before=_whole(numbers.messages_before),
         messages_kept=_whole(numbers.messages_kept),
         ratio=numbers.compression_ratio,
@@ -236,7 +240,8 @@ def _numbers(fields: dict[str, Any]) -> _Numbers:
 
 
 def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
+    """Return a count; None for what no client counts, such as `1e400`."""
+    return int(value) if value is not None and abs(value) < _MOST else None
 
 
 def _context(transcript: Transcript, nodes: list[Node], place: int) -> int | None:

@@ -18,6 +18,7 @@ from steno.format.blocks import (
 )
 from steno.format.loose import REFUSED, fill, loose
 from steno.format.records import Record
+from steno.format.values import measured_time
 from steno.session.nodes import Node
 from steno.session.story.outcomes import AGENT_TOOLS, outcome_of, subject_of, touch_of
 from steno.session.story.prompts import Origin, inside, tagged, words_of
@@ -290,8 +291,9 @@ class Teller:
         data = _read(record.line, _System)
         match data.subtype:
             case "turn_duration":
-                if data.duration_ms is not None:
-                    scene.seconds = max(0.0, data.duration_ms / 1000)
+                took = measured_time(data.duration_ms)
+                if took is not None:
+                    scene.seconds = took / 1000
                 scene.last = "end" if scene.last == "words" else scene.last
             case "api_error":
                 self._retry(scene, record, node, data)

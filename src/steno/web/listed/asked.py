@@ -55,8 +55,11 @@ class Asked(msgspec.Struct, frozen=True):
 
     @property
     def narrowed(self) -> int:
-        """How many filters are on."""
-        return sum(name in self.query for name in _FILTERS)
+        """How many filters are on; a value that none of them has is not counted."""
+        choice = self.choice
+        values = (choice.project, choice.branch, choice.model, choice.status, choice.size)
+        chosen = sum(value is not None for value in (*values, choice.since))
+        return chosen + bool(choice.has) + (choice.min_steps > 0) + choice.listed
 
     def but(self, **changed: str | int) -> str:
         """Return the address with something changed, from its beginning on."""
