@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.published.checklist import ITEMS, SECTIONS, Item
+from tools.generated_page import write_or_check
 
 __all__ = ["PAGE", "build"]
 
@@ -45,16 +46,5 @@ def _row(item: Item) -> str:
     return f"| {item.number} | {item.asks} | {item.does} | {item.differs} | {tests} |\n"
 
 
-def main() -> None:
-    """Write the page, or say that it is out of date."""
-    text = build()
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(text, "utf-8")
-        sys.stdout.write(f"wrote {PAGE}\n")
-    elif not PAGE.exists() or PAGE.read_text("utf-8") != text:
-        sys.stderr.write(f"{PAGE} is out of date; run python -m tools.make_checklist_docs\n")
-        raise SystemExit(1)
-
-
 if __name__ == "__main__":
-    main()
+    sys.exit(write_or_check(PAGE, build(), sys.argv[1:]))

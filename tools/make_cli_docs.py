@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import click
+from tools.generated_page import write_or_check
 
 from steno.cli import main as entry
 
@@ -120,15 +121,7 @@ def _cell(text: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write the page, or with `--check` say whether it is out of date."""
-    text = build()
-    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    if "--check" in arguments:
-        print(f"{PAGE} is out of date; run `make docs`")
-        return 1
-    PAGE.write_text(text, encoding="utf-8")
-    print(f"wrote {PAGE}")
-    return 0
+    return write_or_check(PAGE, build(), arguments)
 
 
 if __name__ == "__main__":

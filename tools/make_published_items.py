@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.published.items import DOCUMENTS, ITEMS, Item
+from tools.generated_page import write_or_check
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "reference" / "published-items.md"
 INTRO: Final = f"""\
@@ -47,15 +48,7 @@ def _table(items: list[Item]) -> Iterator[str]:
 
 def main(arguments: list[str]) -> int:
     """Write the page, or with `--check` say whether it is out of date."""
-    text = build()
-    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    if "--check" in arguments:
-        print(f"{PAGE} is out of date; run `make docs`")
-        return 1
-    PAGE.write_text(text, encoding="utf-8")
-    print(f"wrote {PAGE}")
-    return 0
+    return write_or_check(PAGE, build(), arguments)
 
 
 if __name__ == "__main__":

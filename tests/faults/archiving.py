@@ -8,15 +8,14 @@ a small file that was rewritten, and one that is new.
 
 import os
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
 
-from tests.faults.steps import Fault, in_a_child
+from tests.faults.steps import Fault, strike_every_step
 
 from steno.cli.main import run
 
-__all__ = ["AFTER", "BEFORE", "NAME", "home", "main"]
+__all__ = ["AFTER", "BEFORE", "NAME", "home"]
 
 NAME: Final = "5f0e1d2c-0000-4000-8000-000000000001"
 _MORE: Final = ("ftruncate", "truncate", "mkdir", "fchmod")
@@ -75,18 +74,5 @@ def _in_child(fault: Fault, folder: Path) -> NoReturn:
         os._exit(code)
 
 
-def main(kind: str, folder: Path) -> None:
-    """Strike at every step in turn."""
-    for at in range(1, _MOST):
-        place = folder / str(at)
-        place.mkdir(parents=True)
-        ended, struck = in_a_child(kind, at, partial(_in_child, folder=place))
-        sys.stdout.write(f"{at} {ended} {struck or '-'}\n")
-        sys.stdout.flush()
-        if not struck:
-            return
-    sys.exit(f"not done after {_MOST} steps")
-
-
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    strike_every_step(sys.argv[1], Path(sys.argv[2]), _MOST, _in_child)

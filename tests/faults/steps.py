@@ -19,7 +19,7 @@ from steno.errors import StenoError
 from steno.store.replace import keep_new, swap, undo
 from steno.store.scratch import Scratch, identify
 
-__all__ = ["NAME", "NEW", "OLD", "main", "operate"]
+__all__ = ["NAME", "NEW", "OLD", "main", "operate", "strike_every_step"]
 
 NAME: Final = "5f0e1d2c-0000-4000-8000-000000000001.jsonl"
 OLD: Final = b'{"type":"user","text":"old"}\n' * 900 + b'{"type":"assis'
@@ -113,6 +113,21 @@ def in_a_child(kind: str, at: int, work: Callable[["Fault"], NoReturn]) -> tuple
     if os.WIFSIGNALED(status):
         return "killed", struck
     return {0: "done", 3: "refused"}.get(os.WEXITSTATUS(status), "broken"), struck
+
+
+def strike_every_step(
+    kind: str, folder: Path, most: int, work: Callable[["Fault", Path], NoReturn]
+) -> None:
+    """Let a child do something again and again, with a fault at one step later each time."""
+    for at in range(1, most):
+        place = folder / str(at)
+        place.mkdir(parents=True)
+        ended, struck = in_a_child(kind, at, lambda fault, place=place: work(fault, place))
+        sys.stdout.write(f"{at} {ended} {struck or '-'}\n")
+        sys.stdout.flush()
+        if not struck:
+            return
+    sys.exit(f"not done after {most} steps")
 
 
 def _in_child(operation: str, fault: Fault, path: str, *, links: bool) -> NoReturn:

@@ -11,18 +11,17 @@ import os
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from tests.builders.step_files import session_file, session_id, step_lines
-from tests.faults.steps import STEPS, Fault, in_a_child
+from tests.faults.steps import STEPS, Fault, strike_every_step
 
 from steno.errors import StenoError
 from steno.report.export.steps_folder import StepsJob, StepsReport, sync_steps
 from steno.safe.masking import Masker
 
-__all__ = ["CutOff", "cut_off", "main", "prepare", "sync", "tree"]
+__all__ = ["CutOff", "cut_off", "prepare", "sync", "tree"]
 
 _MORE: Final = ("mkdir", "rmdir", "fchmod")
 _MOST: Final = 400
@@ -117,18 +116,5 @@ def _in_child(fault: Fault, folder: Path) -> NoReturn:
         os._exit(code)
 
 
-def main(kind: str, folder: Path) -> None:
-    """Strike at every step in turn."""
-    for at in range(1, _MOST):
-        place = folder / str(at)
-        place.mkdir(parents=True)
-        ended, struck = in_a_child(kind, at, partial(_in_child, folder=place))
-        sys.stdout.write(f"{at} {ended} {struck or '-'}\n")
-        sys.stdout.flush()
-        if not struck:
-            return
-    sys.exit(f"not done after {_MOST} steps")
-
-
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    strike_every_step(sys.argv[1], Path(sys.argv[2]), _MOST, _in_child)

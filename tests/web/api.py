@@ -13,8 +13,8 @@ from starlette.routing import Match, Route
 from tests.published.files import FILES, FLAT
 from tests.web.explorer import Answer, Explorer
 
+from steno.report.usage.cells import By
 from steno.web.api.openapi import document
-from steno.web.api.parameters import By
 from steno.web.api.routes import ENDPOINTS, VERSION, Endpoint
 
 DOCUMENT: dict[str, Any] = document()

@@ -23,9 +23,9 @@ from steno.demo.write import write_demo
 from steno.index.home import Home
 from steno.index.sync import sync
 from steno.report import words
+from steno.report.usage.cells import By
 from steno.session.story.figures import figures_of
 from steno.store.library import open_session
-from steno.web.api.parameters import By
 from steno.web.api.routes import ENDPOINTS, PATHS, VERSION, Endpoint
 from steno.web.house import House
 from steno.web.serve import Server, listening

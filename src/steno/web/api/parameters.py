@@ -10,6 +10,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from steno.errors import BadRequest
+from steno.format.dialects.names import Dialect
+from steno.report.usage.cells import By
 
 _LONGEST: Final = 2_000
 _NAME: Final = 300
@@ -74,20 +76,6 @@ Has: TypeAlias = Annotated[
         "request (`pr`), an assistant message (`answered`), damage that the check has found (`damaged`).",
         examples=["failed,agents"],
     ),
-]
-Dialect: TypeAlias = Literal["claude", "spec-000", "spec-004"]
-By: TypeAlias = Literal[
-    "day",
-    "week",
-    "month",
-    "session",
-    "project",
-    "model",
-    "tool",
-    "agent",
-    "branch",
-    "hour",
-    "block5h",
 ]
 _P = TypeVar("_P", bound="Parameters")
 
