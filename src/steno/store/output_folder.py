@@ -57,7 +57,7 @@ class OutputFolder:
         """Make it if it is missing, wait for another process that writes to it, and tidy up.
 
         Raises:
-            Unwritable: it cannot be made, or is no folder.
+            Unwritable: it cannot be made, or is not a directory.
         """
         with ExitStack() as stack:
             try:
@@ -73,7 +73,7 @@ class OutputFolder:
         self._open.close()
 
     def _lock(self, stack: ExitStack) -> None:
-        """Lock the folder itself, so that no lock file lies in it; elsewhere where that fails."""
+        """Lock the folder itself, so that it contains no lock file; elsewhere where that fails."""
         if hasattr(os, "O_DIRECTORY"):
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(self.real_path, flags)

@@ -1,4 +1,4 @@
-"""What one turn of a brief holds beside its prompt and answer: texts, calls, sub-agents, backups.
+"""The content of one turn of a brief: texts, calls, sub-agents, backups.
 
 All text is as the session has it, except that long parameters of calls are cut.
 """
@@ -31,7 +31,7 @@ earlier      the change is older than the records of this session's file
 """
 AgentSource: TypeAlias = Literal["transcript", "progress", "result"]
 """transcript  the sub-agent's own records
-progress    `agent_progress` records in the session; the sub-agent has no records of its own
+progress    `agent_progress` records in the session; the sub-agent's own records are missing
 result      only the result of the call
 """
 
@@ -140,7 +140,7 @@ class QueueOperation(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
     """Characters of the whole content."""
     reason: str = ""
-    """Why, where the record says so."""
+    """The reason, if recorded."""
     time: Moment | None = None
     """When it happened."""
 
@@ -169,8 +169,8 @@ class SubAgent(msgspec.Struct, frozen=True, kw_only=True):
     updates: int = 0
     """How many `agent_progress` records the client wrote about it."""
     texts: tuple[AssistantText, ...] = ()
-    """What it wrote, in order."""
+    """Its texts, in order."""
     calls: tuple[ToolCall, ...] = ()
-    """What it called, in order."""
+    """Its tool calls, in order."""
     report: str = ""
-    """What it reported at the end."""
+    """Its report."""

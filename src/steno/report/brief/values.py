@@ -64,7 +64,7 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
     """A file that was changed."""
 
     path: str
-    """From the project's folder on, where it lies below it."""
+    """Relative to the project folder for files inside it."""
     edits: int = 0
     """How many calls changed it."""
     added: int = 0
@@ -91,7 +91,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tested(msgspec.Struct, frozen=True, kw_only=True):
-    """A command that runs tests: how often, and what came of it the last time."""
+    """A command that runs tests: the number of runs and the result of the last one."""
 
     command: str
     """The command."""
@@ -110,7 +110,7 @@ class Tested(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Helper(msgspec.Struct, frozen=True, kw_only=True):
-    """What a sub-agent was for, and what it reported."""
+    """The task and the report of a sub-agent."""
 
     kind: str
     """The type of the sub-agent."""
@@ -125,7 +125,7 @@ class Helper(msgspec.Struct, frozen=True, kw_only=True):
     changed: int = 0
     """How many files it changed."""
     report: str = ""
-    """The beginning of what it reported; `turns[].agents[].report` has all of it."""
+    """The beginning of its report; `turns[].agents[].report` has all of it."""
     turn: int = 0
     """The turn that started it."""
 
@@ -168,9 +168,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     kind: DecisionKind
     """`plan`: an approved plan; `answer`: an answer of a person; `refused`; `said` by the agent."""
     text: str
-    """What was decided."""
+    """The decision."""
     about: str = ""
-    """The question that was answered, or what was refused."""
+    """The question answered, or the call refused."""
     turn: int = 0
     """The turn of it."""
 
@@ -200,7 +200,7 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
     kind: OpenKind
     """What sort of thing it is."""
     text: str
-    """What is open."""
+    """The open item."""
     about: str = ""
     """More about it: the state of a todo, the result of the tests."""
     of: int = 1
@@ -210,7 +210,7 @@ class Open(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """What was done, in a turn or in a session."""
+    """The work in a turn or in a session."""
 
     tools: dict[str, int] = {}
     """How often each tool was called, the most frequent first."""
@@ -237,15 +237,15 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     pulls: tuple[Pull, ...] = ()
     """The pull requests that were made."""
     decisions: tuple[Decision, ...] = ()
-    """What was decided."""
+    """The decision."""
     troubles: tuple[Trouble, ...] = ()
     """What failed, and how that ended."""
     slips: int = 0
-    """How many calls failed in a way that says nothing: a file not read before, no match."""
+    """Number of calls that failed for a trivial reason: a file not read before, no match."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn: what was asked, what was done, what was answered."""
+    """One turn: the prompt, the work and the answer."""
 
     number: int
     """Its number in the session, from 1."""
@@ -258,7 +258,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     images: int = 0
     """Pictures and documents in the prompt."""
     meanwhile: tuple[str, ...] = ()
-    """What was said while the agent was at work."""
+    """Messages sent while the agent was working."""
     answer: str = ""
     """The texts after the last call; `texts` has all of them."""
     started: Moment | None = None
@@ -284,7 +284,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     queue: tuple[QueueOperation, ...] = ()
     """What entered and left the queue during it."""
     work: Work = Work()
-    """What was done in it, summed up."""
+    """A summary of its work."""
 
 
 class Brief(msgspec.Struct, frozen=True, kw_only=True):
@@ -313,15 +313,15 @@ class Brief(msgspec.Struct, frozen=True, kw_only=True):
     turns: tuple[Asked, ...] = ()
     """The turns, oldest first."""
     elsewhere: int = 0
-    """How many turns are not told: outside the time that was asked for, or copies."""
+    """Number of turns left out: outside the requested time, or copies."""
     work: Work = Work()
-    """What was done in the turns, summed up."""
+    """A summary of the work in the turns."""
     open: tuple[Open, ...] = ()
-    """What is still open at the end of the session."""
+    """Open items at the end of the session."""
     gaps: int = 0
     """How many stretches of the file could not be read."""
     omitted: dict[str, int] = {}
-    """What was left out to fit a budget: how many of what."""
+    """The number of items of each kind left out to fit a budget."""
 
 
 class BriefDocument(msgspec.Struct, frozen=True, kw_only=True):

@@ -71,7 +71,7 @@ Has: TypeAlias = Annotated[
     str,
     Meta(
         pattern=f"^({'|'.join(_HAS)})(,({'|'.join(_HAS)}))*$",
-        description="What it must have, separated by commas: `failed` steps, sub-agents (`agents`), "
+        description="Required features, separated by commas: `failed` steps, sub-agents (`agents`), "
         "compactions (`compacted`), `abandoned` branches, no file on disk (`archived`), a pull "
         "request (`pr`), an assistant message (`answered`), damage that the check has found (`damaged`).",
         examples=["failed,agents"],
@@ -191,7 +191,7 @@ class FileParameters(Paged, frozen=True, kw_only=True):
     project: Project | UnsetType = UNSET
     changed: Annotated[bool, Meta(description="Only files that were changed.")] = False
     since: Annotated[
-        Moment | UnsetType, Meta(description=f"Only what happened since then. {_MOMENT}")
+        Moment | UnsetType, Meta(description=f"Only activity since then. {_MOMENT}")
     ] = UNSET
     sort: Annotated[
         Literal["last", "edits", "reads", "lines", "sessions", "path"],

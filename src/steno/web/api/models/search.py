@@ -15,7 +15,7 @@ class TextRange(Model, frozen=True, kw_only=True):
 
 
 class Excerpt(Model, frozen=True, kw_only=True):
-    """A part of a text around what was found. Plain text, never HTML."""
+    """A part of a text around a match. Plain text, never HTML."""
 
     text: str
     matches: list[TextRange]

@@ -57,7 +57,7 @@ class TurnStep(Model, frozen=True, kw_only=True):
 
 
 class Turn(Model, frozen=True, kw_only=True):
-    """A prompt and what came of it."""
+    """A prompt, its steps and its answer."""
 
     number: int
     prompt: Prompt | None
