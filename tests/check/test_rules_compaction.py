@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.builders import VERSIONS, Session, session
+from tests.builders import VERSIONS, Session, session, tool
 from tests.check.looked import ids, joined, look, messages
 
 from steno.check.compacted import unsummed
@@ -95,6 +95,49 @@ def test_a_prompt_behind_a_boundary_is_no_summary_where_a_title_is(*, named: boo
     assert "Q1" not in str(sent)
     turns = ReadSession(load(BytesSource(data))).turns()
     assert [turn.prompt.text for turn in turns if turn.prompt] == ["Q1", "Q2"]
+
+
+def test_an_answer_that_begins_anew_behind_a_documented_compaction_lost_no_parent() -> None:
+    made = session("2.1.42").user("Q1").assistant(tool("Bash", command="a")).result("x")
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "", "timestamp": ""}
+    made.summary("All of it.").link(boundary, parent=None)
+    made.tip = None
+    data = made.assistant("A1").bytes()
+    found = look(data)
+    assert ids(found, "compaction") == [("title-form", "error", 5)]
+    assert not {"lost-parent", "unreachable"} & {each[0] for each in ids(found, "chain")}
+    assert {each.outcome for each in verdicts(found)} == {"fully"}
+    done = repair_bytes(data)
+    assert {edit.finding for edit in done.edits} == {"compaction.title-form"}
+    sent = as_resumed(done.transcript, LATEST) or []
+    assert [each["role"] for each in sent] == ["user", "assistant"]
+    assert "All of it." in str(sent[0])
+
+
+def test_the_first_prompt_behind_a_documented_compaction_may_be_edited() -> None:
+    made = session("2.1.42").user("Q1").assistant("A1").summary("All of it.")
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "", "timestamp": ""}
+    made.link(boundary, parent=None)
+    for asked in ("Q2", "Q2, edited"):
+        made.tip = None
+        made.user(asked).assistant("A2")
+    data = made.bytes()
+    assert ids(look(data), "compaction") == [("title-form", "error", 4)]
+    sent = str(as_resumed(repair_bytes(data).transcript, LATEST))
+    assert "All of it." in sent
+    assert "Q2, edited" in sent
+
+
+def test_the_title_of_another_session_is_not_sent_as_a_summary() -> None:
+    made = session("2.1.42").user("Q1").assistant("A1").summary("Elsewhere", leaf="elsewhere")
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "", "timestamp": ""}
+    made.link(boundary, parent=None)
+    made.tip = None
+    data = made.user("Q2").assistant("A2").bytes()
+    assert [each[0] for each in ids(look(data), "compaction")] == ["no-summary"]
+    sent = str(as_resumed(repair_bytes(data).transcript, LATEST))
+    assert "Elsewhere" not in sent
+    assert "Q1" in sent
 
 
 def test_a_title_beside_a_sound_compaction_is_just_a_title() -> None:

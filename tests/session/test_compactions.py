@@ -9,6 +9,7 @@ from tests.session.opened import check_sound, opened, sessions_below
 from steno.format.encode import encode_line
 from steno.format.source import BytesSource
 from steno.session.session import Session as Opened
+from steno.session.story.compactions import summary_text
 from steno.session.transcript import load
 
 
@@ -172,3 +173,57 @@ def test_a_real_compaction_inside_a_turn(shared: Path) -> None:
     assert origins == ["human", "human", "human"]
     assert found.turns()[1].compaction is found.compactions[0]
     assert found.compactions[0].trigger == "auto"
+
+
+BOUNDARY: Json = {"type": "system", "subtype": "compact_boundary", "uuid": "", "timestamp": ""}
+
+
+def test_the_first_prompt_behind_a_documented_compaction_may_be_edited() -> None:
+    made = session("2.1.42").turn("one", "1").summary("So far: one.")
+    made.link(BOUNDARY, parent=None)
+    for asked, answer in (("two", "2"), ("two, edited", "3")):
+        made.tip = None
+        made.turn(asked, answer)
+    found = opened(made)
+    assert [turn.answer for turn in found.turns()] == ["1", "3"]
+    assert [seam.summary is not None for seam in found.compactions] == [True]
+    assert [(branch.why, branch.turns) for branch in found.branches] == [("second root", 1)]
+
+
+def test_a_record_that_goes_on_from_before_a_boundary_parts_it_from_a_later_root() -> None:
+    made = session("2.1.42").turn("one", "1")
+    before = made.tip
+    made.link(BOUNDARY, parent=None)
+    made.tip = before
+    made.turn("two", "2")
+    made.tip = None
+    assert [turn.answer for turn in opened(made.turn("three", "3")).turns()] == ["3"]
+
+
+@pytest.mark.parametrize("place", ["before", "behind", "named"])
+def test_the_summary_of_a_documented_compaction_stands_beside_it_or_names_its_end(
+    place: str,
+) -> None:
+    made = session("2.1.42").turn("one", "1")
+    last = made.tip or ""
+    if place == "before":
+        made.summary("So far: one.")
+    made.link({**BOUNDARY, "logicalParentUuid": last}, parent=None)
+    if place == "behind":
+        made.summary("So far: one.", leaf=last)
+    made.tip = None
+    made.turn("two", "2")
+    if place == "named":
+        made.summary("So far: one.", leaf=last)
+    found = opened(made)
+    (seam,) = found.compactions
+    assert summary_text(found.transcript, seam) == "So far: one."
+
+
+def test_the_title_of_another_session_beside_a_boundary_is_no_summary() -> None:
+    made = session("2.1.42").turn("one", "1").summary("Elsewhere", leaf="elsewhere")
+    made.link(BOUNDARY, parent=None)
+    made.tip = None
+    found = opened(made.turn("two", "2"))
+    (seam,) = found.compactions
+    assert summary_text(found.transcript, seam) == ""

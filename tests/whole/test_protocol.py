@@ -340,7 +340,7 @@ def test_a_sub_agent_has_a_file_and_a_note_beside_it(tmp_path: Path) -> None:
     house = with_agent(tmp_path)
     (path,) = house.agents
     assert path.parent == Path(house.path).with_suffix("") / "subagents"
-    assert re.fullmatch(r"agent-[0-9a-f]{17}\.jsonl", path.name)
+    assert re.fullmatch(r"agent-a[0-9a-f]{16}\.jsonl", path.name)
     meta = json.loads(path.with_suffix(".meta.json").read_bytes())
     assert (meta["agentType"], meta["description"], meta["spawnDepth"]) == (
         "general-purpose",

@@ -22,7 +22,7 @@ from steno.tools.base import Around, Outcome, Spec, ToolFailure
 
 __all__ = ["AgentTool", "Kind", "Spawn", "new_agent_id"]
 
-_HEX: Final = 17
+_BYTES: Final = 8
 _USUAL: Final = "general-purpose"
 """The kind of agent that works where none is named."""
 _MOST_DEPTH: Final = 5
@@ -59,8 +59,8 @@ class Spawn(Protocol):
 
 
 def new_agent_id() -> str:
-    """Return a new name for a sub-agent."""
-    return secrets.token_hex(_HEX)[:_HEX]
+    """Return a new name for a sub-agent, of the form that clients since 2.1.200 give."""
+    return f"a{secrets.token_hex(_BYTES)}"
 
 
 class AgentTool:

@@ -1,10 +1,8 @@
 """What compactions left of a conversation: a summary, or only a boundary. For rules and repair."""
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Final
 
 import msgspec
 
@@ -12,8 +10,6 @@ from steno.check.graph import Graph
 from steno.session.nodes import Node
 
 __all__ = ["Unsummed", "boundaries", "unsummed"]
-
-_NEAR: Final = 2
 
 
 class Unsummed(msgspec.Struct, frozen=True):
@@ -83,39 +79,28 @@ class _File:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-
-    def title(self, boundary: Node) -> Node | None:
-        """Return the `summary` record that was written with a boundary."""
-        nodes = self._graph.transcript.nodes
-        near = nodes[max(0, boundary.index - _NEAR) : boundary.index + _NEAR + 1]
-        found = next((node for node in near if node.type == "summary"), None)
-        if found is not None or boundary.logical_parent is None:
-            return found
-        return self._titles.get(boundary.logical_parent)
+        self.title = graph.title_compactions.summary_of
 
     def is_marked(self, prompt: Node) -> bool:
         """Return whether a prompt says that it is the summary of a compaction."""
         return self._graph.transcript.record(prompt).envelope.is_compact_summary is True
 
-    @cached_property
-    def _titles(self) -> dict[str, Node]:
-        """The first `summary` record of each leaf that one names."""
-        transcript = self._graph.transcript
-        titles: dict[str, Node] = {}
-        for node in transcript.nodes:
-            if node.type == "summary" and (leaf := transcript.record(node).envelope.leaf_uuid):
-                titles.setdefault(leaf, node)
-        return titles
-
     def restart(self, boundary: Node) -> Node | None:
-        """Return the message that begins anew behind a boundary, if it hangs on nothing."""
+        """Return the record that begins anew behind a boundary, if it hangs on nothing."""
         if boundary.index in self._chain:
             return None
-        at = bisect_right(self._spoken, boundary.index)
-        if at == len(self._spoken):
-            return None
-        first = self._graph.transcript.nodes[self._spoken[at]]
-        return first if first.parent is None and self._graph.matters(first) else None
+        return self._restarts.get(boundary.index)
+
+    @cached_property
+    def _restarts(self) -> dict[int, Node]:
+        """The record that the conversation begins with behind each boundary that has such a one."""
+        nodes = self._graph.transcript.nodes
+        behind = self._graph.title_compactions.boundaries.items()
+        return {
+            boundary.index: nodes[place]
+            for place, boundary in behind
+            if self._graph.matters(nodes[place])
+        }
 
     def goes_on(self, boundary: Node, restart: Node | None) -> bool:
         """Say whether anything follows a boundary."""
@@ -126,9 +111,3 @@ class _File:
     @cached_property
     def _chain(self) -> frozenset[int]:
         return frozenset(node.index for node in self._graph.chain)
-
-    @cached_property
-    def _spoken(self) -> list[int]:
-        """The places of the messages of the main conversation."""
-        nodes = self._graph.transcript.nodes
-        return [node.index for node in nodes if node.is_message and node.converses]

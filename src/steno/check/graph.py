@@ -13,6 +13,7 @@ from steno.session.resume.gather import gather
 from steno.session.resume.segments import since_compaction
 from steno.session.resume.walk import Loaded, walk
 from steno.session.story.layout import story_leaf, take_all
+from steno.session.story.title_compactions import TitleCompactions
 from steno.session.transcript import Transcript
 
 __all__ = ["NO_LEAF", "Graph"]
@@ -142,14 +143,25 @@ class Graph:
     def cut_off(self) -> list[Node]:
         """Roots that cannot begin a conversation, behind other messages: their parent was lost.
 
-        An answer, or the result of a tool call, always follows something.
+        An answer, or the result of a tool call, always follows something. An answer may follow a
+        boundary that nothing hangs on: one published description has it so.
         """
         first = next((node for node in self.members if node.is_message and node.converses), None)
         return [
             node
             for node in self.roots
-            if node is not first and (node.type == "assistant" or node.is_result)
+            if node is not first
+            and (node.is_result or (node.type == "assistant" and not self._restarts(node)))
         ]
+
+    def _restarts(self, node: Node) -> bool:
+        """Whether a record without a parent begins anew behind a compaction."""
+        return node.index in self.title_compactions.boundaries
+
+    @cached_property
+    def title_compactions(self) -> TitleCompactions:
+        """The compactions of a published description, and what follows them."""
+        return TitleCompactions(self.transcript)
 
     # The conversation
 

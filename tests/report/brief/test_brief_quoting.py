@@ -354,3 +354,33 @@ def test_the_estimate_grows_with_the_text_and_counts_other_scripts_higher() -> N
     assert tokens_in("") == 0
     assert tokens_in("tide " * 100) < tokens_in("tide " * 101)
     assert tokens_in("潮" * 10) > tokens_in("t" * 10)
+
+
+_IN_TURNS = ("meanwhile", "calls", "agents", "backups", "compactions", "queue")
+
+
+def _held(brief: dict[str, Any]) -> dict[str, int]:
+    """Return how much a brief holds, by the names of what is counted as left out."""
+    turns, work = brief["turns"], brief["work"]
+    agents = [agent for turn in turns for agent in turn["agents"]]
+    lists = {name: value for name, value in work.items() if isinstance(value, list)}
+    return {
+        "turns": len(turns),
+        "open": len(brief["open"]),
+        **{name: len(value) for name, value in lists.items()},
+        **{name: sum(len(turn[name]) for turn in turns) for name in _IN_TURNS},
+        "texts": sum(not text["final"] for turn in turns for text in turn["texts"]),
+        "agent_texts": sum(len(agent["texts"]) for agent in agents),
+        "agent_calls": sum(len(agent["calls"]) for agent in agents),
+    }
+
+
+@settings(max_examples=40)
+@given(briefs(), st.integers(200, 6000))
+def test_what_is_left_out_for_a_budget_and_what_is_there_add_up(brief: Brief, budget: int) -> None:
+    whole = json.loads(encoded(as_json([brief])))["briefs"][0]
+    for part in json.loads(encoded(as_json([brief], budget)))["briefs"]:
+        there, left = _held(part), part["omitted"]
+        sums = {name: number + left.get(name, 0) for name, number in there.items()}
+        assert sums == _held(whole)
+        assert not left.keys() - there.keys() - {"answers"}

@@ -59,6 +59,7 @@ _OMITTED: Final = {
     "open": ("open end", "open ends"),
     "turns": ("turn", "turns"),
     "answers": ("answer", "answers"),
+    "meanwhile": ("prompt sent meanwhile", "prompts sent meanwhile"),
     "commits": ("commit", "commits"),
     "pulls": ("pull request", "pull requests"),
     "files": ("file", "files"),

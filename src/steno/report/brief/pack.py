@@ -189,6 +189,7 @@ def _counted(turns: Sequence[Asked]) -> dict[str, int]:
     """Return how much turns hold; the texts of answers are counted as answers."""
     counts = {name: sum(len(getattr(turn, name)) for turn in turns) for name in _TURN_RANKS}
     counts["texts"] -= sum(text.final for turn in turns for text in turn.texts)
+    counts["meanwhile"] = sum(len(turn.meanwhile) for turn in turns)
     agents = [agent for turn in turns for agent in turn.agents]
     counts["agent_texts"] = sum(len(agent.texts) for agent in agents)
     counts["agent_calls"] = sum(len(agent.calls) for agent in agents)

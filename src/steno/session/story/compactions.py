@@ -16,6 +16,7 @@ from steno.session.nodes import Node
 from steno.session.resume.clients import STENO
 from steno.session.resume.segments import preserved
 from steno.session.resume.walk import Loaded, walk
+from steno.session.story.title_compactions import TitleCompactions
 from steno.session.transcript import Transcript
 
 __all__ = [
@@ -84,8 +85,9 @@ def whole_chain(transcript: Transcript, loaded: Loaded, leaf: Node) -> list[Node
     chain = walk(loaded, leaf, STENO)
     parts = [chain]
     seen = {node.uuid for node in chain}
+    titles = TitleCompactions(transcript)
     while chain:
-        boundary = chain[0] if chain[0].is_boundary else _detached(transcript, loaded, chain[0])
+        boundary = chain[0] if chain[0].is_boundary else _detached(transcript, chain[0], titles)
         if boundary is None:
             break
         # Without an id it is none of the records that have a place in the graph.
@@ -101,27 +103,15 @@ def whole_chain(transcript: Transcript, loaded: Loaded, leaf: Node) -> list[Node
     return [node for part in reversed(parts) for node in part]
 
 
-def _detached(transcript: Transcript, loaded: Loaded, first: Node) -> Node | None:
-    """Return the boundary right before a record without a parent, if nothing hangs on it.
+def _detached(transcript: Transcript, first: Node, titles: TitleCompactions) -> Node | None:
+    """Return the boundary that a record without a parent follows, if nothing hangs on it.
 
     One published description has it so: what follows a compaction begins a chain of its own.
     """
-    if first.parent is not None:
+    earlier = transcript.nodes[: first.index]
+    if first.parent is not None or not any(node.is_boundary for node in earlier):
         return None
-    for place in range(first.index - 1, -1, -1):
-        node = transcript.nodes[place]
-        if not node.converses:
-            continue
-        return node if node.is_boundary and _is_alone(transcript, loaded, node) else None
-    return None
-
-
-def _is_alone(transcript: Transcript, loaded: Loaded, boundary: Node) -> bool:
-    """Whether no record names a boundary as its parent; one without an id cannot be named."""
-    if boundary.uuid is None:
-        return True
-    last = loaded.nodes.get(boundary.uuid) is boundary
-    return last and all(node.parent != boundary.uuid for node in transcript.nodes)
+    return titles.boundaries.get(first.index)
 
 
 def _before(
@@ -153,11 +143,12 @@ def compactions_of(
 ) -> dict[int, Compaction]:
     """Return the compactions among some records in order, by the index of their boundary."""
     found: dict[int, Compaction] = {}
+    titles = TitleCompactions(transcript)
     for place, node in enumerate(nodes):
         if not node.subtype and node.type not in _DIALECT:
             continue
         if node.is_boundary:
-            found[node.index] = _full(transcript, loaded, nodes, place)
+            found[node.index] = _full(transcript, loaded, nodes, place, titles)
         elif node.subtype == _MICRO:
             found[node.index] = _numbered(transcript.record(node), node, "microcompactMetadata")
         elif is_seam(node) and (seam := seam_of(transcript.record(node), node)) is not None:
@@ -194,13 +185,19 @@ def sizes_of(seam: Compaction) -> tuple[int | None, int | None, int | None]:
     return seam.pre_tokens, seam.post_tokens if micro else seam.context, seam.post_tokens
 
 
-def _full(transcript: Transcript, loaded: Loaded, nodes: list[Node], place: int) -> Compaction:
+def _full(
+    transcript: Transcript,
+    loaded: Loaded,
+    nodes: list[Node],
+    place: int,
+    titles: TitleCompactions,
+) -> Compaction:
     boundary = nodes[place]
     logical = loaded.nodes.get(boundary.logical_parent) if boundary.logical_parent else None
     return msgspec.structs.replace(
         _numbered(transcript.record(boundary), boundary, "compactMetadata"),
         summary=_next(nodes, place, lambda other: _is_summary(transcript, other))
-        or _summary_before(transcript, boundary),
+        or titles.summary_of(boundary),
         kept=tuple(preserved(transcript, loaded, boundary)),
         context=_context(transcript, nodes, place),
         logical_parent=logical or (nodes[place - 1] if place else None),
@@ -258,15 +255,6 @@ def _context(transcript: Transcript, nodes: list[Node], place: int) -> int | Non
 
 def _is_summary(transcript: Transcript, node: Node) -> bool:
     return node.type == "user" and bool(transcript.record(node).envelope.is_compact_summary)
-
-
-def _summary_before(transcript: Transcript, boundary: Node) -> Node | None:
-    """Return the `summary` record that one published description has right before a boundary."""
-    for node in transcript.nodes[max(0, boundary.index - _LOOK_AHEAD) : boundary.index][::-1]:
-        if node.type == "summary":
-            leaf = transcript.record(node).envelope.leaf_uuid
-            return node if leaf in transcript.by_uuid else None
-    return None
 
 
 def _next(nodes: list[Node], place: int, wanted: Callable[[Node], bool]) -> Node | None:
