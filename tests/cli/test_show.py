@@ -346,3 +346,15 @@ def test_a_graph_of_many_odd_records_is_drawn_in_one_walk(shape: str) -> None:
         pairs = [("twin", "")] * many + [(f"c{n}", "twin") for n in range(many)]
     found = _told({"type": "system", "uuid": own, "parentUuid": above} for own, above in pairs)
     assert sum(1 for _ in _places(found)) == 2 * many
+
+
+def test_each_compaction_inside_a_turn_is_a_line_where_it_was(steno: Steno, tmp_path: Path) -> None:
+    made = session("2.1.42").user("go")
+    for number in range(3):
+        made.assistant(tool("Bash", command=f"make step{number}")).result("x")
+        made.compact(f"So far {number}.", trigger="auto")
+    path = tmp_path / f"{made.session_id}.jsonl"
+    path.write_bytes(made.assistant("All done.").bytes())
+    ran = steno("show", path)
+    told = " ".join(re.findall(r"│ go|step\d|compacted|All done", ran.out))
+    assert told == "│ go step0 compacted step1 compacted step2 compacted All done"

@@ -1,7 +1,9 @@
 """What leaves is what was there, in every format, and nothing of what was to be masked."""
 
 import json
+import re
 from base64 import b64decode
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -213,3 +215,21 @@ def test_text_holds_nothing_that_acts_on_a_terminal(tmp_path: Path) -> None:
         text = _whole(find(str(path)), kind, mask=False).decode()
         assert not set(text) & set("\x1b\u202e\x07"), kind
         assert "mcp" in text
+
+
+@pytest.mark.parametrize("kind", ["markdown", "txt"])
+@pytest.mark.parametrize("level", ["full", "high", "low"])
+def test_each_compaction_inside_a_turn_stands_where_it_was(
+    tmp_path: Path, kind: Format, level: Level
+) -> None:
+    made = session("2.1.42").user("go")
+    for number in range(3):
+        made.assistant(tool("Bash", command=f"make step{number}")).result("x")
+        made.compact(f"So far {number}.", trigger="auto")
+    path = tmp_path / f"{made.session_id}.jsonl"
+    path.write_bytes(made.assistant("All done.").bytes())
+    text = _whole(find(str(path)), kind, level).decode()
+    seen = re.findall(r"step\d|compacted here|All done", text, re.IGNORECASE)
+    marks = [mark.casefold() for mark, _ in groupby(seen)]
+    here = "compacted here"
+    assert marks == ["step0", here, "step1", here, "step2", here, "all done"]

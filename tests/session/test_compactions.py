@@ -227,3 +227,20 @@ def test_the_title_of_another_session_beside_a_boundary_is_no_summary() -> None:
     found = opened(made.turn("two", "2"))
     (seam,) = found.compactions
     assert summary_text(found.transcript, seam) == ""
+
+
+def test_every_compaction_inside_a_turn_is_told_once_and_where_it_was() -> None:
+    made = session("2.1.42").turn("one", "1").compact("First.").user("go")
+    for number, summary in enumerate(("Second.", "Third.", "Fourth.")):
+        made.assistant(tool("Bash", command=f"make {number}")).result("x")
+        made.compact(summary, trigger="auto")
+    made.compact("Fifth.", trigger="auto").assistant("done").compact("Sixth.").compact("Seventh.")
+    found = opened(made)
+    check_sound(found)
+    _, turn = found.turns()
+    assert turn.opening is found.compactions[0]
+    assert turn.closing is found.compactions[-1]
+    assert [*turn.seams, turn.closing] == found.compactions
+    seen = [step.seam is not None for step in turn.steps]
+    assert seen == [False, True, False, True, False, True, True, True]
+    assert turn.before == len(turn.steps) - 1

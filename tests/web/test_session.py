@@ -1,5 +1,6 @@
 """The page of a session: what is drawn, what waits, and where everything is found."""
 
+import json
 import re
 import threading
 from pathlib import Path
@@ -112,6 +113,21 @@ def test_an_abandoned_branch_stands_where_it_left_with_its_cost(tmp_path: Path) 
         assert "make it worse" in inside
         opened = found.get(f"/s/{made.session_id}?branch=1").text
         assert "this did not work" in opened.partition('class="map"')[0]
+
+
+def test_every_compaction_inside_a_turn_has_a_box(tmp_path: Path) -> None:
+    made = session("2.1.42").user("go")
+    for number in range(3):
+        made.assistant(tool("Bash", command=f"make {number}")).result("x")
+        made.compact(f"So far {number}.", trigger="auto")
+    made.assistant("All done.")
+    with exploring(tmp_path, made) as (found, _):
+        html = found.get(f"/s/{made.session_id}").text
+        boxes = [html.index(f'id="c{number}"') for number in (1, 2, 3)]
+        assert boxes == sorted(boxes)
+        assert [f"So far {number}." in html for number in range(3)] == [True] * 3
+        told = json.loads(found.get(f"/api/v1/sessions/{made.session_id}").text)
+        assert [each["turn"] for each in told["compacted"]] == [1, 1, 1]
 
 
 def test_a_step_of_a_branch_has_a_page_that_leads_back_to_the_branch(tmp_path: Path) -> None:

@@ -67,8 +67,8 @@ class Manner(msgspec.Struct):
 
 def turn_lines(transcript: Transcript, turn: Turn, manner: Manner) -> Iterator[Line]:
     """Yield everything about one turn."""
-    if turn.compaction is not None:
-        yield from seam_lines(turn.compaction, manner)
+    if turn.opening is not None:
+        yield from seam_lines(turn.opening, manner)
     yield from prompt_lines(turn.prompt, turn.number, turn.started, manner)
     teller = StepTeller(manner)
     yield from _apart(teller.lines(transcript, turn.steps[: turn.before]))
@@ -213,17 +213,22 @@ class StepTeller:
     def lines(self, transcript: Transcript, steps: Iterable[Step]) -> Iterator[Line]:
         """Yield the lines of some steps, those of sub-agents behind a rail of their colour."""
         shown = [step for step in steps if self.is_shown(step)]
-        column = verb_column(shown)
+        column = verb_column([step for step in shown if step.seam is None])
         for step in shown:
             yield from self.step(transcript, step, column)
 
     def is_shown(self, step: Step) -> bool:
         """Whether a step is shown, or is one that is shown on demand."""
-        return self._manner.everything or step.kind not in _QUIET or step.state == "failed"
+        is_quiet = step.kind in _QUIET and step.state != "failed" and step.seam is None
+        return self._manner.everything or not is_quiet
 
     def step(self, transcript: Transcript, step: Step, column: int) -> Iterator[Line]:
         """Yield the lines of one step; its verb takes `column` columns."""
         room = self._manner.width
+        if step.seam is not None:
+            yield []
+            yield from seam_lines(step.seam, self._manner)
+            return
         match step.kind:
             case "words" if step.call is not None:
                 text = transcript.record(step.call).text or step.subject

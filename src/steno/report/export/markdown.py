@@ -33,7 +33,7 @@ def markdown(session: Session, level: Level) -> Iterator[str]:
 
 
 def _turn(session: Session, turn: Turn, level: Level) -> Iterator[str]:
-    if turn.compaction is not None:
+    if turn.opening is not None:
         yield _COMPACTED
     clock = words.clock(turn.started.timestamp()) if turn.started else ""
     yield f"\n## Turn {turn.number}{f' · {clock}' if clock else ''}\n\n"
@@ -51,6 +51,8 @@ def _turn(session: Session, turn: Turn, level: Level) -> Iterator[str]:
 
 def _step(told: Told) -> str:
     step = told.step
+    if step.seam is not None:
+        return f"{_COMPACTED}\n"
     pad = "  " * told.depth
     said = f" {_span(step.subject)}" if step.subject and step.kind in ("tool", "agent") else ""
     if step.subject and not said:

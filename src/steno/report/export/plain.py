@@ -27,7 +27,7 @@ def plain(session: Session, level: Level) -> Iterator[str]:
 
 def _turn(session: Session, turn: Turn, level: Level) -> Iterator[str]:
     clock = words.clock(turn.started.timestamp()) if turn.started else ""
-    seam = _COMPACTED if turn.compaction is not None else ""
+    seam = _COMPACTED if turn.opening is not None else ""
     yield f"\n{_RULE}\n{seam}Turn {turn.number}{f'  {clock}' if clock else ''}\n\n"
     if turn.prompt is not None:
         yield _indented(turn.prompt.text, "> ") + "\n"
@@ -42,6 +42,8 @@ def _turn(session: Session, turn: Turn, level: Level) -> Iterator[str]:
 
 def _step(told: Told) -> str:
     step = told.step
+    if step.seam is not None:
+        return f"\n{_RULE}\n{_COMPACTED}\n"
     pad = "  " * (told.depth + 1)
     parts = (clean(step.verb), clean(step.subject), clean(step.outcome))
     state = "" if step.state in ("ok", "open") else f"  ({step.state})"

@@ -44,7 +44,8 @@ def _told(
 ) -> Iterator[Told]:
     inside = level in ("full", "high")
     for step in steps:
-        if step.kind in _QUIET and level != "full" and step.state == "ok":
+        is_quiet = step.kind in _QUIET and step.state == "ok" and step.seam is None
+        if is_quiet and level != "full":
             continue
         if not inside:
             yield Told(step, depth)

@@ -4,6 +4,7 @@ from copy import copy
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal
 
+from steno.format.records import read_time
 from steno.session.story.compactions import Compaction
 from steno.session.story.prompts import FAINT, Prompt
 from steno.session.story.steps import Draft, FileTouch, Kind, Step, one_line
@@ -25,7 +26,7 @@ class Scene:
     def __init__(self, compaction: Compaction | None = None) -> None:
         self.compaction = compaction
         self.closing: Compaction | None = None
-        """A compaction at its end, behind which nothing was asked."""
+        """The last compaction at its end, behind which nothing was asked."""
         self.prompt: Prompt | None = None
         self.nodes: list[Node] = []
         self.drafts: list[Draft] = []
@@ -86,6 +87,23 @@ class Scene:
         self.nodes += other.nodes
         self.drafts += other.drafts
         self.interrupted = self.interrupted or other.interrupted
+
+    def note(self, seam: Compaction) -> None:
+        """Note that the conversation was compacted while this turn went on."""
+        time = read_time(seam.boundary.timestamp)
+        self.add("note", "Compacted", seam.trigger, seam.boundary, time).seam = seam
+
+    def close(self, seam: Compaction | None) -> None:
+        """Take a compaction for the one at its end; one that was taken for it is noted before."""
+        if self.closing is not None and seam is not None:
+            self.note(self.closing)
+        self.closing = seam or self.closing
+
+    def reopen(self, seam: Compaction) -> None:
+        """Go on behind a compaction, and behind the one that seemed to be at its end."""
+        self.close(seam)
+        self.note(seam)
+        self.closing = None
 
     def hand_over(self, other: "Scene") -> None:
         """Give the records that only introduce the next turn to it."""

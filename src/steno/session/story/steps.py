@@ -8,6 +8,7 @@ import msgspec
 from steno.session.nodes import Node
 
 if TYPE_CHECKING:
+    from steno.session.story.compactions import Compaction
     from steno.session.story.threads import Thread
 
 __all__ = ["Draft", "FileTouch", "Kind", "State", "Step", "one_line"]
@@ -67,6 +68,8 @@ class Step(msgspec.Struct, frozen=True):
     command: str = ""
     """The whole shell command, where it is one."""
     retries: int = 0
+    seam: "Compaction | None" = None
+    """The compaction, of a note that stands for one within a turn."""
 
     @property
     def is_work(self) -> bool:
@@ -104,6 +107,7 @@ class Draft(msgspec.Struct, eq=False):
     retries: int = 0
     message_id: str = ""
     text: str = ""
+    seam: "Compaction | None" = None
 
     def step(self, tokens: int | None = None, *, cut: bool = False) -> Step:
         """Return the step as it stands; `cut` says that nothing more will come of an open one."""
@@ -126,6 +130,7 @@ class Draft(msgspec.Struct, eq=False):
             self.touch if state in ("ok", "open") else None,
             self.command,
             self.retries,
+            self.seam,
         )
 
     def _seconds(self) -> float | None:

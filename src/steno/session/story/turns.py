@@ -56,7 +56,19 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     compaction: Compaction | None = None
     """The seam before it, or the first one within it."""
     closing: Compaction | None = None
-    """The seam at its end, behind which nothing was asked so far."""
+    """The seam at its end, behind which nothing was asked so far; of several the last."""
+
+    @property
+    def opening(self) -> Compaction | None:
+        """The seam before it."""
+        inside = any(step.seam is self.compaction for step in self.steps)
+        return None if inside else self.compaction
+
+    @property
+    def seams(self) -> tuple[Compaction, ...]:
+        """The seam before it and those within it; not the one at its end."""
+        inside = tuple(step.seam for step in self.steps if step.seam is not None)
+        return inside if self.opening is None else (self.opening, *inside)
 
     @property
     def failure(self) -> Step | None:
@@ -149,6 +161,8 @@ class Story:
             if self.now.answered:
                 self._kept_all = seam
             else:
+                if self.now.compaction is not None:
+                    self.now.note(seam)
                 self.now.compaction = self.now.compaction or seam
         elif seam is not None and is_seam(node):
             self._cut(Scene(seam))
@@ -183,8 +197,8 @@ class Story:
             last.compaction = self._kept_all
         if self.done and last.is_faint:
             joined = self.done[-1].copy()
+            joined.close(last.compaction)
             joined.take_over(last.copy())
-            joined.closing = joined.closing or last.compaction
             return [*self.done[:-1], joined]
         return [*self.done, last] if last.nodes else self.done
 
@@ -226,6 +240,7 @@ class Story:
         if now.prompt is not None and now.prompt.origin != "summary":
             return
         before = self.done.pop()
+        before.reopen(now.compaction)
         before.take_over(now)
         before.compaction = before.compaction or now.compaction
         before.trail = 0
@@ -239,8 +254,8 @@ class Story:
         now.hand_over(scene)
         if self.done and now.is_faint:
             before = self.done[-1]
+            before.close(now.compaction)
             before.take_over(now)
-            before.closing = before.closing or now.compaction
         elif now.nodes:
             self.done.append(now)
         self.now = scene

@@ -211,7 +211,7 @@ def _more(found: Opened, age: float, status: str) -> dict[str, Any]:
         "gaps": sum(bool(gap.damage) for gap in tale.transcript.gaps),
         "files": _files(tale),
         "sub_agents": [_agent(tale, each) for each in agents_among(session.all_agents)],
-        "compacted": [made for turn in tale.turns if (made := compaction_of(turn)) is not None],
+        "compacted": [_compaction(turn.number, seam) for turn in tale.turns for seam in turn.seams],
         "abandoned": [
             Branch(
                 number=side.number,
@@ -228,10 +228,12 @@ def _more(found: Opened, age: float, status: str) -> dict[str, Any]:
 def compaction_of(turn: Any) -> Compaction | None:
     """Return the compaction before a turn."""
     seam = turn.compaction
-    if seam is None:
-        return None
+    return None if seam is None else _compaction(turn.number, seam)
+
+
+def _compaction(turn: int, seam: Any) -> Compaction:
     return Compaction(
-        turn=turn.number,
+        turn=turn,
         kind=seam.kind,
         trigger=seam.trigger,
         pre_tokens=seam.pre_tokens,

@@ -184,11 +184,11 @@ class _Drawing:
                 length = 0
             page = self._pages[-1]
             self._anchors[f"t{turn.number}"] = page.file if split else ""
-            if turn.compaction is not None:
+            before = self.tale.turns[turn.number - 2] if turn.number > 1 else None
+            for seam in turn.seams:
                 seams += 1
                 self._anchors[f"c{seams}"] = page.file if split else ""
-                before = self.tale.turns[turn.number - 2] if turn.number > 1 else None
-                self._put(seam_of(turn.compaction, seams, before, self.tale, self._manner))
+                self._put(seam_of(seam, seams, before, self.tale, self._manner))
             length += self._put(turn_of(turn, self.tale, self._manner))
             length += self._sides(turn.number)
             if turn.closing is not None:

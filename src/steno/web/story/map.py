@@ -37,7 +37,7 @@ def map_of(tale: Tale) -> Markup:
     starts: list[str] = []
     _sides(pen, tale, 0)
     for turn in tale.turns:
-        if turn.compaction is not None:
+        for _ in turn.seams:
             pen.made.append(
                 Markup('<line class="seamline" x1="2" x2="37" y1="{0:.1f}" y2="{0:.1f}"/>').format(
                     pen.y

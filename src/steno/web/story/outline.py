@@ -47,8 +47,7 @@ def outline_of(tale: Tale, manner: Manner) -> list[Row]:
     rows: list[Row] = []
     _old(rows, tale, manner, 0)
     for turn in tale.turns[-_MOST:]:
-        if turn.compaction is not None:
-            rows.append(_seam(turn.compaction))
+        rows += [_seam(seam) for seam in turn.seams]
         rows.append(
             Row(
                 str(turn.number),

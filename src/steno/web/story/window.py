@@ -88,13 +88,12 @@ def _drawn(
     row: list[Turn] = []
     for turn in turns:
         shown = turn.number in full
-        if row and (shown or len(row) >= size or turn.compaction is not None):
+        if row and (shown or len(row) >= size or turn.seams):
             yield fold_of(row, tale, manner)
             row = []
-        if turn.compaction is not None:
-            before = tale.turns[turn.number - 2] if turn.number > 1 else None
-            number = seams[turn.compaction.boundary.index]
-            yield seam_of(turn.compaction, number, before, tale, manner)
+        before = tale.turns[turn.number - 2] if turn.number > 1 else None
+        for seam in turn.seams:
+            yield seam_of(seam, seams[seam.boundary.index], before, tale, manner)
         if shown:
             yield turn_of(turn, tale, manner)
             yield from _sides(tale, manner, turn.number, branch)
@@ -112,7 +111,7 @@ def _drawn(
 
 def _numbered_seams(tale: Tale) -> dict[int, int]:
     """Return the number of each compaction that is shown, by the place of its boundary."""
-    seams = [seam for turn in tale.turns for seam in (turn.compaction, turn.closing) if seam]
+    seams = [seam for turn in tale.turns for seam in (*turn.seams, turn.closing) if seam]
     return {seam.boundary.index: number for number, seam in enumerate(seams, 1)}
 
 
