@@ -10,11 +10,13 @@ import pytest
 from tests.published.forms import Client, Json, call, lines
 
 from steno.check.checkup import check
+from steno.check.verdict import verdicts
 from steno.format.slugs import slug
 from steno.format.source import BytesSource
 from steno.session.resume.clients import CLIENTS, LATEST
 from steno.session.resume.replay import as_resumed
 from steno.session.session import Session
+from steno.session.story.compactions import summary_text
 from steno.session.transcript import load
 
 pytestmark = pytest.mark.corpus
@@ -325,6 +327,60 @@ def test_the_documented_compaction_keeps_its_summary_after_repair() -> None:
     assert "compaction.title-form" in found
     turns = Session(load(BytesSource(data))).turns()
     assert [turn.prompt.text for turn in turns if turn.prompt] == ["Old", "New"]
+
+
+@pytest.mark.parametrize("way", ["summary behind", "answer goes on", "edited prompt"])
+def test_the_documented_compaction_may_go_on_in_other_ways(way: str) -> None:
+    file = Client()
+    file.user("Old")
+    leaf = file.says("Old answer.")
+    title = {"type": "summary", "summary": "What was said", "leafUuid": leaf}
+    bound = {"subtype": "compact_boundary", "content": "Conversation compacted"}
+    file.raw(type="system", **bound, logicalParentUuid=leaf, cwd="/home/ada/work")
+    file.records[-1]["parentUuid"] = None
+    place = 3 if way == "summary behind" else 2
+    if way == "answer goes on":
+        file.says("More.", parentUuid=None)
+    else:
+        file.user("New", parentUuid=None)
+        file.says("New answer.")
+    if way == "edited prompt":
+        file.user("New, edited", parentUuid=None)
+        file.says("Another answer.")
+    data = lines([*file.records[:place], title, *file.records[place:]])
+    found = {each.id for each in check(BytesSource(data)).findings if each.severity == "error"}
+    assert found == {"compaction.title-form"}
+    session = Session(load(BytesSource(data)))
+    assert [turn.prompt.text for turn in session.turns()[:1] if turn.prompt] == ["Old"]
+    (seam,) = session.compactions
+    assert summary_text(session.transcript, seam) == "What was said"
+
+
+def test_a_session_may_begin_with_what_a_hook_said(of: Of) -> None:
+    begun = [each for each in of(("2.1.325",), "attachment") if each["parentUuid"] is None]
+    said = {each["attachment"]["type"] for each in begun if not each["isSidechain"]}
+    assert said == {"hook_success"}
+
+
+def test_the_output_of_a_response_is_not_final_in_2_1_29_and_2_1_42(of: Of) -> None:
+    def small(versions: tuple[str, ...]) -> float:
+        usages = [each["message"].get("usage") or {} for each in of(versions, "assistant")]
+        outputs = [usage["output_tokens"] for usage in usages if usage.get("output_tokens")]
+        return sum(output == 1 for output in outputs) / len(outputs)
+
+    assert small(STREAMING) > 0.9
+    assert small(("2.1.325",)) < 0.1
+
+
+def test_a_session_is_resumed_by_a_uuid_only() -> None:
+    file = Client()
+    file.user("Question")
+    file.says("Answer.")
+    for record in file.records:
+        record["sessionId"] = "sess-001"
+    found = check(BytesSource(lines(file.records)), name="sess-001")
+    assert "ids.file-name" in {each.id for each in found.findings}
+    assert {verdict.outcome for verdict in verdicts(found)} == {"not at all"}
 
 
 def test_a_prompt_with_a_picture_is_a_prompt() -> None:

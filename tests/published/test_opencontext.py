@@ -490,6 +490,17 @@ def test_003_queue_operations_stand_in_the_turn_they_belong_to() -> None:
         assert "[500 characters]" in as_markdown(long, budget)
 
 
+def test_003_queue_lets_a_prompt_overtake_a_notification() -> None:
+    told = "<task-notification><task-id>b1</task-id></task-notification>"
+    made = ContextFile().user("One.").assistant("At work.").queue("enqueue", told)
+    made.queue("enqueue", "Two.").assistant("Done.").queue("dequeue").user("Two.").assistant(
+        "Done."
+    )
+    brief = made.queue("dequeue").user(told).assistant("Noted.").brief()
+    operations = [[each.operation for each in turn.queue] for turn in brief.turns]
+    assert operations == [["enqueue", "enqueue"], ["dequeue"], ["dequeue"]]
+
+
 # Forms
 
 

@@ -1,7 +1,8 @@
 """What entered and left the queue of prompts in each turn."""
 
 from collections import deque
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 from steno.format.blocks import Text, read_blocks
 from steno.format.loose import loose
@@ -12,6 +13,9 @@ from steno.session.story.turns import Turn
 from steno.session.transcript import Transcript
 
 __all__ = ["queue_by_turn"]
+
+_FRONT: Final = 100
+"""How much of a queue is looked through for what begins a turn."""
 
 
 def queue_by_turn(
@@ -28,6 +32,7 @@ def queue_by_turn(
         record = transcript.record(node)
         operation = _operation(record)
         words = operation.content
+        behind = positions.prompt_behind(node.index)
         match operation.operation:
             case "enqueue":
                 waiting.append(words)
@@ -36,11 +41,13 @@ def queue_by_turn(
             case "dequeue" | "remove" | "complete" if words in waiting:
                 waiting.remove(words)
             case "dequeue" | "remove" if waiting:
-                words = waiting.popleft()
+                # Prompts overtake notifications: what begins the next turn has just left the queue.
+                front = islice(waiting, _FRONT if behind is not None else 0)
+                words = next((each for each in front if _began(behind, each)), waiting[0])
+                waiting.remove(words)
             case _:
                 pass
-        behind = positions.prompt_behind(node.index)
-        if behind is not None and _begins(behind, words.strip()):
+        if behind is not None and _began(behind, words):
             number = behind.number
         else:
             number = positions.at(node.index)
@@ -49,9 +56,10 @@ def queue_by_turn(
     return found
 
 
-def _begins(turn: Turn, words: str) -> bool:
+def _began(turn: Turn | None, words: str) -> bool:
     """Whether a turn begins with what left the queue; of a notification it shows only a part."""
-    prompt = turn.prompt.text.strip() if turn.prompt is not None else ""
+    prompt = turn.prompt.text.strip() if turn is not None and turn.prompt is not None else ""
+    words = words.strip()
     return bool(prompt) and (words == prompt or (words.startswith("<") and prompt in words))
 
 
