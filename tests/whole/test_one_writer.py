@@ -98,8 +98,8 @@ def race(program: Program, script: Script, path: Path, number: int) -> None:
     while loser is None:
         loser = next((each for each in both if each.poll() is not None), None)
     (winner,) = [each for each in both if each is not loser]
-    _, err = loser.communicate()
-    assert loser.returncode == 3, err
+    out, err = loser.communicate()
+    assert loser.returncode == 3, (out, err, path.read_bytes()[len(before) :])
     assert re.search(rf"is in use by process {winner.pid}, since \d{{4}}-", err), err
     assert "--fork-session" in err
     door.open()
