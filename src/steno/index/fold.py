@@ -52,16 +52,13 @@ _TITLE: Final = 200
 class Fold:
     """Takes in the records of one stretch, in order."""
 
-    def __init__(
-        self, file: int, start: int, state: State, hidden: frozenset[str] = frozenset()
-    ) -> None:
+    def __init__(self, file: int, start: int, state: State, hidden: frozenset[str]) -> None:
         self.done = start
         """Up to here everything was taken in, or will never be."""
         self._file = file
         self._start = start
         self._state = state
-        self._hidden = hidden
-        """Records that are on no active branch: a session does not end with them."""
+        self._hidden = hidden  # a session does not end with these
         self._tally = Tally(file)
         self._messages: list[Row] = []
         self._turns: dict[int, Turn] = {}
@@ -100,7 +97,7 @@ class Fold:
             if record is None:
                 record = _record_of(raw, offset)
             self._prompt(line, record, message, time, goes_on=goes_on)
-        state.last = self._last(line, before)
+        state.last = before if line.uuid in self._hidden else _last_of(before, state.last)
         if line.uuid is not None:
             self._place(line, time)
         self._rejoin(line)
@@ -116,11 +113,6 @@ class Fold:
             self._note(line, kind, message, raw)
         if goes_on and kind != "user":
             self._go_on(line, kind, raw, time)
-
-    def _last(self, line: Line, before: LastState) -> LastState:
-        """Return what the session ends with, where a line is the last one."""
-        hidden = line.uuid in self._hidden
-        return before if hidden else _last_of(before, self._state.last)
 
     def _count_step(self, line: Line, record: Record | None) -> None:
         """Count a line of `steps.jsonl`; a record of another form is counted as itself."""
