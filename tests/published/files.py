@@ -367,6 +367,71 @@ def in_a_clients_file() -> Known:
     return Known(made.data(), prompts, said, ("Deleted of 000", "Deleted answer"))
 
 
+def compacted_after_a_compaction() -> Known:
+    """The second one says that it keeps more than the first one left."""
+    made = Flat()
+    made.user("Old question")
+    made.says("Old answer.")
+    made.user("Kept question")
+    made.says("Kept answer.")
+    made.compacts("compacted", metadata={"preservedMessages": 2, "totalMessages": 4})
+    made.user("New question")
+    made.says("New answer.")
+    made.compacts("compacted", metadata={"preservedMessages": 5, "totalMessages": 5})
+    made.user("Last question")
+    made.says("Last answer.")
+    prompts = ("Old question", "Kept question", "New question", "Last question")
+    said = ("Kept question", "Kept answer.", "New question", "New answer.", "Last question")
+    return Known(made.data(), prompts, said, ("Old question", "Old answer."))
+
+
+def restored_after_two_compactions() -> Known:
+    made = Flat()
+    for number in ("First", "Second"):
+        made.user(f"{number} question")
+        made.says(f"{number} answer.")
+        made.compacts("compacting")
+        made.compacts("compacted", metadata={"preservedMessages": 0, "totalMessages": 2})
+    made.compacts("restoring")
+    made.compacts("restored")
+    made.user("Third question")
+    made.says("Third answer.")
+    prompts = ("First question", "Second question", "Third question")
+    return Known(made.data(), prompts, (*prompts, "Third answer."))
+
+
+def interrupted_among_parallel() -> Known:
+    made = Flat()
+    made.user("Two at once")
+    made.calls("Bash", arguments={"command": "stopped"}, isAborted=True)
+    two = made.calls("Bash", arguments={"command": "finished"})
+    made.result("finished result", parentUuid=two)
+    made.user("Go on")
+    made.says("Gone on.")
+    said = ("Two at once", "stopped", "finished", "interrupted", "finished result", "Gone on.")
+    return Known(made.data(), ("Two at once", "Go on"), said)
+
+
+def result_behind_a_sub_agent() -> Known:
+    """Results of the main conversation hang on the last record of a sub-agent."""
+    made = Flat()
+    made.user("Delegate")
+    made.calls("Task", arguments={"prompt": "Look"})
+    made.user("Look", isSidechain=True, userType="external")
+    made.says("A sub-agent's answer.", isSidechain=True)
+    made.result("First report.")
+    made.says("One is done.")
+    made.calls("Task", arguments={"prompt": "Read"})
+    made.user("Read", isSidechain=True, userType="external", parentUuid=None)
+    made.calls("Bash", isSidechain=True)
+    made.result("A sub-agent's result.", isSidechain=True)
+    made.fails("Second report.")
+    made.says("Two are done.")
+    said = ("Delegate", "First report.", "One is done.", "Second report.", "Two are done.")
+    absent = ("A sub-agent's answer.", "A sub-agent's result.")
+    return Known(made.data(), ("Delegate",), said, absent)
+
+
 FLAT: tuple[Callable[[], Known], ...] = (
     linear,
     tool_usage,
@@ -384,7 +449,29 @@ FLAT: tuple[Callable[[], Known], ...] = (
     deleted_root,
     error_among_parallel,
     compacted_twice,
+    compacted_after_a_compaction,
+    restored_after_two_compactions,
+    interrupted_among_parallel,
+    result_behind_a_sub_agent,
 )
+
+
+def results_of_a_deleted_call() -> Known:
+    """One record has the results of two calls, and one of these is deleted."""
+    made = Nested()
+    made.human("Run both")
+    made.says(call("toolu_1", "Bash", command="kept-call"))
+    made.says(call("toolu_2", "Bash", command="deleted-call"), isDeleted=True)
+    results = [
+        {"type": "tool_result", "tool_use_id": "toolu_2", "content": "deleted result"},
+        {"type": "tool_result", "tool_use_id": "toolu_1", "content": "kept result"},
+    ]
+    made.add("tool_result", results)
+    made.says("Both ran.")
+    said = ("Run both", "kept-call", "kept result", "Both ran.")
+    return Known(made.data(), ("Run both",), said, ("deleted-call", "deleted result"))
+
+
 NESTED: tuple[Callable[[], Known], ...] = (
     development,
     delegation,
@@ -394,5 +481,6 @@ NESTED: tuple[Callable[[], Known], ...] = (
     failed_and_deleted,
     deep_forks,
     results_out_of_order,
+    results_of_a_deleted_call,
 )
 FILES = {each.__name__: each for each in (*FLAT, *NESTED)}

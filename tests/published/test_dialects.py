@@ -1,24 +1,28 @@
 """Sessions in the two published dialects are read, checked, sent and converted as they are meant."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.published.files import FILES, FLAT, Known
-from tests.published.forms import Flat
+from tests.published.forms import Flat, Nested, call
 
 from steno.check.checkup import check
 from steno.check.repair.repair import repair_bytes
 from steno.check.verdict import verdicts
 from steno.format.dialects.converted import ConvertedSource
 from steno.format.source import BytesSource
+from steno.index.harvest import harvest
 from steno.session.resume.clients import CLIENTS, Client
 from steno.session.resume.replay import as_resumed, valid_messages
 from steno.session.resume.rules import breaches
 from steno.session.session import Session
 from steno.session.transcript import load
+from steno.store.glance import glance
+from steno.store.library import find
 
-OLDER = ("dropped_by_compaction",)
+OLDER = ("dropped_by_compaction", "compacted_after_a_compaction")
 """2.1.42 and older do not know that a compaction may keep messages."""
 
 
@@ -115,6 +119,21 @@ def test_a_status_between_a_call_and_its_result_does_not_part_them() -> None:
     (turn,) = Session(load(BytesSource(file.data()))).turns()
     assert [step.state for step in turn.steps if step.verb == "Read"] == ["ok"]
     assert "Content" in json.dumps(valid_messages(load(BytesSource(file.data()))))
+
+
+def test_what_is_not_active_is_not_the_end_of_a_session(tmp_path: Path) -> None:
+    file = Nested()
+    file.human("Question")
+    file.says("Answer.", is_active=True)
+    file.human("Left behind", is_active=False)
+    file.says(call("toolu_1", "Bash", command="make"), is_active=False)
+    path = tmp_path / "conversations" / "_home_ada" / "2025-01-29T14-15-30.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(file.data())
+    assert str(Session(load(BytesSource(file.data()))).status()) == "finished"
+    assert glance(find(str(path)), 0.0).ending == "answered"
+    source = load(BytesSource(file.data())).source
+    assert harvest(source, 1).state.ending == "answered"
 
 
 def test_an_error_behind_a_status_is_the_result_of_the_call() -> None:

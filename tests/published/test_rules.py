@@ -58,7 +58,83 @@ def image(**source: Any) -> Callable[[list[Json]], None]:
     return lambda records: records[0]["message"].update(content=[block])
 
 
+def call_and_result_without_id(records: list[Json]) -> None:
+    del records[1]["message"]["content"][1]["id"]
+    del records[2]["message"]["content"][0]["tool_use_id"]
+
+
+def unflagged_prompt(records: list[Json]) -> None:
+    for record in records[1:3]:
+        record["isSidechain"] = True
+
+
+def unflagged_answer(records: list[Json]) -> None:
+    for record in records[:3]:
+        record["isSidechain"] = True
+
+
+def picture_in_a_result(records: list[Json]) -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": "%"}
+    block = {"type": "image", "source": source}
+    records[2]["message"]["content"][0]["content"] = [block]
+
+
 BROKEN: dict[str, tuple[str, str, Broken]] = {
+    **{
+        f"000 {name} says nothing": (
+            "dialect.required-field",
+            "error",
+            flat(lambda records, name=name: records[3].update({name: ""})),
+        )
+        for name in ("uuid", "timestamp", "sessionId", "type")
+    },
+    **{
+        f"004 rule 1, {name} says nothing": (
+            "dialect.required-field",
+            "error",
+            nested(lambda records, name=name: records[3].update({name: ""})),
+        )
+        for name in ("uuid", "sessionId", "type")
+    },
+    "000 rule 4, sessionId": (
+        "dialect.message-shape",
+        "error",
+        flat(lambda records: records[3].update(sessionId=123)),
+    ),
+    "000 rule 5, an empty name": (
+        "dialect.tool-fields",
+        "error",
+        flat(lambda records: records[1].update(toolName="")),
+    ),
+    "000 empty metadata of conversation_compacted": (
+        "dialect.metadata",
+        "warning",
+        flat(lambda records: records[4].update(metadata={})),
+    ),
+    "000 rule 6, the prompt": ("dialect.sidechain", "error", flat(unflagged_prompt)),
+    "004 rule 5, the prompt": ("dialect.sidechain", "error", nested(unflagged_prompt)),
+    "004 rule 5, the last answer": ("dialect.sidechain", "error", nested(unflagged_answer)),
+    "004 rule 4, no ids at all": (
+        "dialect.unmatched-result",
+        "error",
+        nested(call_and_result_without_id),
+    ),
+    "004 rule 6, a call without a name": (
+        "dialect.content",
+        "error",
+        nested(lambda records: records[1]["message"]["content"][1].pop("name")),
+    ),
+    "004 rule 6, a text without text": (
+        "dialect.content",
+        "error",
+        nested(lambda records: records[1]["message"]["content"][0].pop("text")),
+    ),
+    "004 rule 7, in a result": ("dialect.image", "error", nested(picture_in_a_result)),
+    "004 timestamp in seconds": (
+        "dialect.timestamp",
+        "error",
+        nested(lambda records: records[3].update(timestamp=1738160130)),
+    ),
     **{
         f"000 requires {name}": (
             "dialect.required-field",
@@ -256,6 +332,17 @@ def test_a_breach_is_found_where_it_lies(rule: str) -> None:
 def test_the_files_are_correct_before_they_are_broken(file: Broken) -> None:
     findings = check(BytesSource(file())).findings
     assert [each.id for each in findings if each.severity != "info"] == []
+
+
+def test_an_empty_uuid_is_no_circle() -> None:
+    made = flat(lambda records: records[3].update(uuid=""))()
+    assert "dialect.cycle" not in [each.id for each in check(BytesSource(made)).findings]
+
+
+@pytest.mark.parametrize("time", ["20250127T100003Z", "2025-01-27T10:00:03,5+02:00"])
+def test_every_form_of_iso_8601_is_a_time(time: str) -> None:
+    made = flat(lambda records: records[3].update(timestamp=time))()
+    assert [each.id for each in check(BytesSource(made)).findings] == ["fields.dialect"]
 
 
 def test_every_rule_is_tried() -> None:

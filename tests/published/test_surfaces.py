@@ -42,6 +42,7 @@ class Home:
     def run(self, *arguments: str) -> str:
         env = {
             "PATH": os.environ["PATH"],
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
             "HOME": str(self.folder),
             "CLAUDE_CONFIG_DIR": str(self.root),
             "STENO_HOME": str(self.folder / "steno"),
@@ -111,6 +112,14 @@ def test_the_messages_are_exported(home: Home) -> None:
     exported = json.loads(home.run("export", "last", "--format", "messages"))
     assert sent_in_order(shown, home.known)
     assert sent_in_order(exported["messages"], home.known)
+
+
+def test_what_is_deleted_is_shown_on_request(tmp_path: Path) -> None:
+    home = Home(tmp_path, "flags")
+    assert "Deleted prompt" not in home.run("show", "last", "--json")
+    assert "Deleted prompt" in home.run("show", "last", "--all", "--json")
+    assert "Deleted prompt" not in home.run("show", "last")
+    assert "Deleted prompt" in home.run("show", "last", "--all")
 
 
 @pytest.fixture

@@ -223,7 +223,8 @@ def _story(found: Found, session: Session, screen: Screen, wanted: _Asked) -> No
         _at(story, session, screen, wanted, wanted.at)
         return
     if wanted.as_json:
-        write_json(story.as_json(wanted.turn, wanted.branch, wanted.agent))
+        told = story.as_json(wanted.turn, wanted.branch, wanted.agent, everything=wanted.everything)
+        write_json(told)
         return
     manner = story.manner(thinking=wanted.thinking, everything=wanted.everything)
     lines = story.lines(manner, wanted.turn, wanted.branch, wanted.agent)

@@ -162,8 +162,10 @@ class Story:
             if branch.fork is None or branch.fork.index not in here:
                 yield number, branch
 
-    def as_json(self, turn: int | None, branch: int | None, agent: str | None) -> dict[str, Any]:
-        """Return the story for programs."""
+    def as_json(
+        self, turn: int | None, branch: int | None, agent: str | None, *, everything: bool = False
+    ) -> dict[str, Any]:
+        """Return the story for programs; what is deleted is part of it only on request."""
         _, turns = self._part(branch, agent)
         look = self._look
         return {
@@ -176,7 +178,7 @@ class Story:
             "dialect": look.dialect,
             "records_in_dialect": records_in_dialect(self._session.transcript.source),
             "status": look.status,
-            "turns": [_turn_json(each) for each in _only(turns, turn)],
+            "turns": [_turn_json(each, everything=everything) for each in _only(turns, turn)],
             "abandoned": [_branch_json(each) for each in self._session.branches],
         }
 
@@ -202,8 +204,9 @@ def _branch_json(branch: Branch) -> dict[str, Any]:
     }
 
 
-def _turn_json(turn: Turn) -> dict[str, Any]:
+def _turn_json(turn: Turn, *, everything: bool) -> dict[str, Any]:
     prompt = turn.prompt
+    steps = [step for step in turn.steps if everything or not _is_deleted(step)]
     seam = turn.compaction
     return {
         "number": turn.number,
@@ -214,7 +217,7 @@ def _turn_json(turn: Turn) -> dict[str, Any]:
             "images": prompt.images,
             "uuid": prompt.node.uuid,
         },
-        "steps": [step_json(step) for step in turn.steps],
+        "steps": [step_json(step) for step in steps],
         "answer": turn.answer,
         "started": turn.started,
         "ended": turn.ended,
@@ -227,6 +230,10 @@ def _turn_json(turn: Turn) -> dict[str, Any]:
         "compaction": seam and seam_json(seam),
         "closing": turn.closing and seam_json(turn.closing),
     }
+
+
+def _is_deleted(step: Step) -> bool:
+    return step.call is not None and step.call.type == "deleted"
 
 
 def seam_json(seam: Compaction) -> dict[str, Any]:

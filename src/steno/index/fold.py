@@ -52,12 +52,13 @@ _TITLE: Final = 200
 class Fold:
     """Takes in the records of one stretch, in order."""
 
-    def __init__(self, file: int, start: int, state: State) -> None:
+    def __init__(self, file: int, start: int, state: State, hidden: frozenset[str]) -> None:
         self.done = start
         """Up to here everything was taken in, or will never be."""
         self._file = file
         self._start = start
         self._state = state
+        self._hidden = hidden  # a session does not end with these
         self._tally = Tally(file)
         self._messages: list[Row] = []
         self._turns: dict[int, Turn] = {}
@@ -96,7 +97,7 @@ class Fold:
             if record is None:
                 record = _record_of(raw, offset)
             self._prompt(line, record, message, time, goes_on=goes_on)
-            state.last = _last_of(before, state.last)
+        state.last = before if line.uuid in self._hidden else _last_of(before, state.last)
         if line.uuid is not None:
             self._place(line, time)
         self._rejoin(line)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, TypeAlias, cast
 
+from steno.format.dialects.detection import hidden_in
 from steno.format.dialects.names import OWN_TYPES
 from steno.format.lines import LINE_CAP, Stretch, read_line, read_stretches
 from steno.format.loose import REFUSED
@@ -53,7 +54,7 @@ def harvest(
 
     It ends at a record in a dialect: such a file is to be read again, converted.
     """
-    fold = Fold(file, start, state or State())
+    fold = Fold(file, start, state or State(), hidden_in(source))
     for piece in _read(source, start, cap):
         if isinstance(piece, tuple):
             _take_lines(fold, *piece)

@@ -145,7 +145,7 @@ def glance(found: Found, now: float) -> Glance:
             from steno.format.dialects.detection import convert_source
 
             made = convert_source(source)
-            look = _look_at(made)
+            look = _look_at(made, made.hidden())
             look.dialect = made.dialect
     stem = os.path.basename(found.path).removesuffix(".jsonl")
     return look.result(found.place.session_id or look.session_id or stem, found, now)
@@ -173,12 +173,14 @@ def ending_in(source: Source) -> tuple[Ending, float | None]:
 
     As `glance` has it; a file in a published dialect is to be converted first.
     """
-    look = _look_at(source)
+    from steno.format.dialects.detection import hidden_in
+
+    look = _look_at(source, hidden_in(source))
     return look.ending(), _epoch(look.ended)
 
 
-def _look_at(source: Source) -> "_Look":
-    look = _Look()
+def _look_at(source: Source, hidden: frozenset[str] = frozenset()) -> "_Look":
+    look = _Look(hidden)
     if source.size <= 2 * END:
         look.take(_lines(source.read(0, source.size)))
     else:
@@ -232,7 +234,8 @@ def _read_odd(line: bytes) -> list[_Line]:
 class _Look:
     """Gathers from lines in file order; state records and answers overwrite earlier ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, hidden: frozenset[str] = frozenset()) -> None:
+        self.hidden = hidden
         self.session_id = self.project = self.branch = self.version = self.entrypoint = ""
         self.model = self.custom = self.ai = self.last_prompt = self.first_prompt = ""
         self.command = ""
@@ -301,6 +304,10 @@ class _Look:
     def _message(self, line: _Line) -> None:
         if line.is_sidechain:
             self.side = True
+            return
+        if line.uuid in self.hidden:
+            # A session does not end with what is on a branch that is not active.
+            self._prompt(line)
             return
         self.main = True
         if self.last is None or not _is_aside(line):

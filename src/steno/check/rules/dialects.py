@@ -79,7 +79,7 @@ SHAPE: Final = Rule(
     "a record is not built as its type asks",
     "what can be read of it is read",
     "Rule 4 of 000: `message` is text, `toolArguments` and `metadata` are objects, flags are "
-    "booleans.",
+    "booleans. In 004, too, ids are text and flags are booleans.",
     docs=PAGE,
 )
 TOOL: Final = Rule(
@@ -95,7 +95,8 @@ SIDECHAIN: Final = Rule(
     "error",
     "a record among a sub-agent's records lacks isSidechain",
     "it is taken for a part of the main conversation",
-    "Rule 6 of 000 and rule 5 of 004.",
+    "Rule 6 of 000 and rule 5 of 004: a prompt and its answer, and what stands between records of a "
+    "sub-agent, are of one conversation.",
     docs=PAGE,
 )
 OPERATION: Final = Rule(
@@ -126,9 +127,10 @@ RESULT: Final = Rule(
 CONTENT: Final = Rule(
     "dialect.content",
     "error",
-    "message.content is neither text nor a list of objects with a type",
+    "message.content is neither text nor a list of content objects",
     "what can be read of it is read",
-    "Rule 6 of 004.",
+    "Rule 6 of 004: a content object has a type, and what the description shows of that type: a "
+    "text its `text`, a call its `id`, `name` and `input`.",
     docs=PAGE,
 )
 IMAGE: Final = Rule(
@@ -172,7 +174,14 @@ _REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "spec-004": ("uuid", "parentUuid", "sessionId", "type", "timestamp", "message"),
 }
 _FLAGS: Final = ("isSidechain", "isDeleted", "isAborted", "isMeta", "isError", "is_active")
-_ISO: Final = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}")
+_ISO: Final = re.compile(r"\d{4}-?\d{2}-?\d{2}T\d{2}")
+_SECONDS: Final = range(10**9, 10**11)
+"""Numbers that are times of this century in seconds, and of 1970 to 1973 in milliseconds."""
+_BLOCKS: Final[dict[str, dict[str, type]]] = {
+    "text": {"text": str},
+    "tool_use": {"id": str, "name": str, "input": dict},
+}
+"""What blocks must have, and of which type."""
 _MEDIA: Final = re.compile(r"image/[\w.+-]+\Z")
 
 
@@ -214,6 +223,9 @@ class _Watch:
         self._above: dict[str, str] = {}
         """The parent of each record, by their uuids."""
         self._unflagged: dict[str, Place] = {}
+        """Records of the main conversation that hang on those of a sub-agent."""
+        self._asked: dict[str, Place | None] = {}
+        """What is answered: of the main conversation, where it lies; of a sub-agent, None."""
 
     def take(self, fields: Json, place: Place, form: Dialect) -> None:
         """Look at the next record, which is written in a form."""
@@ -231,9 +243,7 @@ class _Watch:
         self._required(fields, place)
         self._identity(fields, place)
         self._time(fields, place)
-        for name in _FLAGS:
-            if name in fields and not isinstance(fields[name], bool | None):
-                self._note(SHAPE, place, f"{name} is no boolean")
+        self._shapes(fields, place)
         if self._form == "spec-000":
             self._flat(fields, place)
         else:
@@ -276,8 +286,8 @@ class _Watch:
         if fields.get("type") == "compact_system":
             wanted = (*wanted, "message")
         for name in wanted:
-            is_null = fields.get(name) is None and name != "parentUuid"
-            if name not in fields or is_null:
+            is_nothing = fields.get(name) in (None, "") and name != "parentUuid"
+            if name not in fields or is_nothing:
                 self._note(REQUIRED, place, name)
 
     def _identity(self, fields: Json, place: Place) -> None:
@@ -289,15 +299,44 @@ class _Watch:
                 self._unflagged[uuid] = place
         elif parent is not None:
             self._note(SHAPE, place, "parentUuid is no text")
-        if not isinstance(uuid, str):
-            if uuid is not None:
+        if fields.get("type") == "assistant" and isinstance(parent, str):
+            self._conversation(parent, place, sidechain=side)
+        if not isinstance(uuid, str) or not uuid:
+            if uuid:
                 self._note(SHAPE, place, "uuid is no text")
             return
+        if fields.get("type") in ("user", "human"):
+            self._asked[uuid] = None if side else place
+        elif fields.get("type") == "tool_result" and side:
+            self._asked[uuid] = None
         if uuid in self._seen:
             self._note(DUPLICATE, place, f"{uuid!r} stands on line {self._seen[uuid].line} too")
         self._seen.setdefault(uuid, place)
         self._side[uuid] = side
         self._remember_parent(uuid, parent)
+
+    def _shapes(self, fields: Json, place: Place) -> None:
+        for name in _FLAGS:
+            if not isinstance(fields.get(name), bool | None):
+                self._note(SHAPE, place, f"{name} is no boolean")
+        for name in ("sessionId", "subtype"):
+            if not isinstance(fields.get(name), str | None):
+                self._note(SHAPE, place, f"{name} is no text")
+
+    def _conversation(self, parent: str, place: Place, *, sidechain: bool) -> None:
+        """Look whether an answer is in the conversation of what it answers.
+
+        In the examples of 000 the main conversation goes on right behind a sub-agent's prompt.
+        """
+        if parent not in self._asked:
+            return
+        prompt = self._asked[parent]
+        if prompt is None and not sidechain and self._form == "spec-004":
+            self._note(SIDECHAIN, place)
+        elif prompt is not None and sidechain:
+            self._unflagged.pop(parent, None)
+            self._note(SIDECHAIN, prompt)
+            self._asked[parent] = None  # it is told once
 
     def _remember_parent(self, uuid: str, parent: Any) -> None:
         # A uuid that stands twice is a fault of its own, and no circle.
@@ -311,7 +350,7 @@ class _Watch:
             fits = isinstance(stamp, str) and _ISO.match(stamp) and read_time(stamp) is not None
         else:
             number = isinstance(stamp, int | float) and not isinstance(stamp, bool)
-            fits = number and read_time(stamp) is not None
+            fits = number and read_time(stamp) is not None and int(stamp) not in _SECONDS
         if not fits:
             self._note(TIMESTAMP, place, repr(stamp)[:60])
 
@@ -332,19 +371,20 @@ class _Watch:
             self._note(RESULT, place)
 
     def _call(self, fields: Json, place: Place) -> None:
-        missing = [name for name in ("toolName", "toolArguments") if fields.get(name) is None]
+        missing = [name for name in ("toolName", "toolArguments") if fields.get(name) in (None, "")]
         if missing:
             self._note(TOOL, place, ", ".join(missing))
         if not isinstance(fields.get("toolName", ""), str | None):
             self._note(SHAPE, place, "toolName is no text")
-        if not isinstance(fields.get("toolArguments", {}), dict | None):
+        arguments = fields.get("toolArguments")
+        if arguments != "" and not isinstance(arguments, dict | None):
             self._note(SHAPE, place, "toolArguments is no object")
 
     def _operation(self, fields: Json, place: Place) -> None:
         message, metadata = fields.get("message"), fields.get("metadata")
-        if isinstance(message, str) and message not in OPERATIONS:
+        if isinstance(message, str) and message and message not in OPERATIONS:
             self._note(OPERATION, place, repr(message)[:60])
-        if message == "conversation_compacted" and metadata is None:
+        if message == "conversation_compacted" and metadata in (None, {}):
             self._note(METADATA, place)
         if metadata is not None and not isinstance(metadata, dict):
             self._note(SHAPE, place, "metadata is no object")
@@ -367,31 +407,44 @@ class _Watch:
         side = fields.get("isSidechain") is True
         answers = 0
         for block in blocks:
-            found = cast("Json", block) if isinstance(block, dict) else {}
-            if not isinstance(found.get("type"), str):
-                self._note(CONTENT, place)
-                return
-            answers += self._block(found, place, sidechain=side)
+            answers += self._block(block, place, sidechain=side)
         if fields.get("type") == "tool_result" and not answers:
             self._note(RESULT, place, "it names no call")
 
-    def _block(self, block: Json, place: Place, *, sidechain: bool) -> bool:
+    def _block(self, value: Any, place: Place, *, sidechain: bool) -> bool:
         """Look at one block; return whether it is a tool result."""
-        match block["type"]:
-            case "tool_use":
-                self._calls[str(block.get("id"))] = sidechain
+        block = cast("Json", value) if isinstance(value, dict) else {}
+        kind: Any = block.get("type")
+        if not isinstance(kind, str):
+            self._note(CONTENT, place)
+            return False
+        wanted = _BLOCKS.get(kind, {})
+        odd = [name for name, shape in wanted.items() if not isinstance(block.get(name), shape)]
+        if odd:
+            self._note(CONTENT, place, f"a block of type {kind} without {', '.join(odd)}")
+        match kind:
+            case "tool_use" if isinstance(block.get("id"), str):
+                self._calls[block["id"]] = sidechain
             case "tool_result":
-                name = str(block.get("tool_use_id"))
-                if name not in self._calls:
-                    self._note(RESULT, place, repr(name)[:60])
-                elif self._calls[name] and not sidechain:
-                    self._note(SIDECHAIN, place)
+                self._result(block, place, sidechain=sidechain)
                 return True
             case "image" if not _is_image(block.get("source")):
                 self._note(IMAGE, place)
             case _:
                 pass
         return False
+
+    def _result(self, block: Json, place: Place, *, sidechain: bool) -> None:
+        name, content = block.get("tool_use_id"), block.get("content")
+        if not isinstance(name, str) or name not in self._calls:
+            self._note(RESULT, place, repr(name)[:60])
+        elif self._calls[name] and not sidechain:
+            self._note(SIDECHAIN, place)
+        if isinstance(content, list):
+            for part in cast("list[Any]", content):
+                self._block(part, place, sidechain=sidechain)
+        elif not isinstance(content, str | None):
+            self._note(CONTENT, place, "the content of a result is neither text nor a list")
 
 
 def _cycles(above: dict[str, str]) -> Iterator[list[str]]:

@@ -11,15 +11,10 @@ __all__ = ["plan_compactions"]
 
 def plan_compactions(rows: Sequence[Row]) -> None:
     """Decide for each compaction where its boundary stands, and which messages it keeps."""
-    restored = False
-    for row in reversed(rows):
-        if row.deleted or row.sidechain:
-            continue
-        if row.kind == "restored":
-            restored = True
-        elif row.kind == "compacted":
-            _plan_operation(row, restored=restored)
-            restored = False
+    restored = _restored(rows)
+    for row in rows:
+        if row.kind == "compacted" and not (row.deleted or row.sidechain):
+            _plan_operation(row, restored=id(row) in restored)
     before: Row | None = None
     for row in rows:
         if row.deleted or row.sidechain or row.kind == "other":
@@ -27,6 +22,22 @@ def plan_compactions(rows: Sequence[Row]) -> None:
         if row.kind in ("preserved", "summary"):
             _plan_boundary(row, before)
         before = row
+
+
+def _restored(rows: Sequence[Row]) -> set[int]:
+    """Return the compactions that were undone: each one that leads to a restoration."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    for row in rows:
+        if row.kind != "restored" or row.deleted or row.sidechain:
+            continue
+        above = row.above
+        while above is not None and id(above) not in seen:
+            seen.add(id(above))
+            if above.kind == "compacted":
+                found.add(id(above))
+            above = above.above
+    return found
 
 
 def _plan_operation(row: Row, *, restored: bool) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from steno.format.dialects.converted import ConvertedSource
 
 __all__ = ["begins_in_dialect", "convert_open", "convert_source", "converted", "dialect_of_source"]
-__all__ += ["is_converted", "label_of", "records_in_dialect", "vote_of"]
+__all__ += ["hidden_in", "is_converted", "label_of", "records_in_dialect", "vote_of"]
 
 _RECORDS_TRIED: Final = 100
 _HEAD: Final = 1 << 16
@@ -94,6 +94,11 @@ def dialect_of_source(source: Source) -> Dialect:
 def is_converted(source: object) -> TypeGuard["ConvertedSource"]:
     """Whether a source is the converted form of another one."""
     return getattr(source, "original", None) is not None and hasattr(source, "original_span")
+
+
+def hidden_in(source: object) -> frozenset[str]:
+    """Return the ids of what is not part of a conversation: deleted, or on an inactive branch."""
+    return source.hidden() if is_converted(source) else frozenset()
 
 
 def label_of(source: object) -> str:

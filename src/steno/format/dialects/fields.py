@@ -173,7 +173,8 @@ def _result(fields: Json, row: Row) -> Json:
     content = content_of(fields)
     failed = fields.get("isError") is True or fields.get("subtype") == "error"
     if isinstance(content, list) and _has_results(cast("list[Any]", content)):
-        blocks = [_outcome(block, failed=failed) for block in cast("list[Any]", content)]
+        kept = [block for block in cast("list[Any]", content) if not _answers(block, row.gone)]
+        blocks = [_outcome(block, failed=failed) for block in kept]
     else:
         block: Json = {"type": "tool_result", "content": "" if content is None else content}
         block["tool_use_id"] = row.results[0] if row.results else ""
@@ -189,6 +190,13 @@ def _has_results(content: list[Any]) -> bool:
         isinstance(block, dict) and cast("Json", block).get("type") == "tool_result"
         for block in content
     )
+
+
+def _answers(block: Any, calls: tuple[str, ...]) -> bool:
+    """Whether a block is the result of one of some calls."""
+    if not calls or not isinstance(block, dict):
+        return False
+    return str(cast("Json", block).get("tool_use_id")) in calls
 
 
 def _outcome(block: Any, *, failed: bool) -> Any:

@@ -31,11 +31,14 @@ def link(rows: Sequence[Row]) -> None:
 
 
 def messages_above(row: Row) -> list[Row]:
-    """Return the messages that lead to a row, in order."""
+    """Return the messages that lead to a row, in order; of those before a compaction, what it kept."""
     found: list[Row] = []
     above, seen = row.above, {id(row)}
     while above is not None and id(above) not in seen:
         seen.add(id(above))
+        if above.cuts:
+            found.extend(reversed(above.kept))
+            break
         if above.kind in _MESSAGES:
             found.append(above)
         above = above.above
@@ -50,9 +53,12 @@ class _Parents:
         self._parents: dict[int, Row | None] = {}
         for row in rows:
             row.rooted = row.parent is None or row.parent in self._by_uuid
+        self._main_before: dict[int, Row | None] = {}
         before: dict[bool, Row] = {}
         for row in rows:
             self._parents[id(row)] = self._parent(row, before.get(row.sidechain))
+            if row.sidechain:
+                self._main_before[id(row)] = before.get(False)
             if row.kind != "other":
                 before[row.sidechain] = row
 
@@ -72,6 +78,21 @@ class _Parents:
     def of(self, row: Row) -> Row | None:
         """Return the record that a row follows, by what the file says."""
         return self._parents[id(row)]
+
+    def around(self, row: Row) -> Row | None:
+        """Return what the main conversation has above a sub-agent's record.
+
+        A sub-agent's first record may name no parent: then it belongs to the one before it.
+        """
+        return self.of(row) or self._main_before.get(id(row))
+
+    def main_above(self, row: Row | None) -> Row | None:
+        """Return the nearest record of the main conversation from a row on."""
+        seen: set[int] = set()
+        while row is not None and row.sidechain and id(row) not in seen:
+            seen.add(id(row))
+            row = self.around(row)
+        return None if row is None or row.sidechain else row
 
     def response_above(self, row: Row | None) -> Iterator[Row]:
         """Yield the lines of the response that ends with a row, the last first."""
@@ -125,6 +146,12 @@ def _runs(rows: Sequence[Row], given: _Parents) -> Iterable[tuple[Row, list[Row]
             continue
         parent = given.of(row)
         anchor = anchors.get(id(parent), parent)
+        if anchor is not None and anchor.sidechain and not row.sidechain:
+            answered = runs.get(id(anchor), (anchor, ()))[1]
+            if not _has_open_calls(anchor, len(answered), given):
+                # The main conversation goes on behind the sub-agent's records.
+                parent = given.main_above(anchor)
+                anchor = anchors.get(id(parent), parent)
         if anchor is None or anchor.kind != "answer":
             continue
         anchors[id(row)] = anchor
@@ -134,14 +161,28 @@ def _runs(rows: Sequence[Row], given: _Parents) -> Iterable[tuple[Row, list[Row]
     return runs.values()
 
 
+def _has_open_calls(anchor: Row, answered: int, given: _Parents) -> bool:
+    """Whether the response that ends with a line calls more than was answered."""
+    return sum(len(line.calls) for line in given.response_above(anchor)) > answered
+
+
 def _hide_with_calls(rows: Sequence[Row], owners: dict[str, Row]) -> None:
     """A result is deleted with its call: without it, nothing may be sent of it."""
     for row in rows:
         if row.kind != "result" or not row.results:
             continue
-        callers = [owners.get(call) for call in row.results]
-        if all(caller is not None and caller.deleted for caller in callers):
+        if row.is_client:
+            continue
+        gone = [call for call in row.results if _is_deleted(owners.get(call))]
+        if len(gone) == len(row.results):
             row.deleted = True
+        elif gone:
+            row.gone = tuple(gone)
+            row.results = tuple(call for call in row.results if call not in gone)
+
+
+def _is_deleted(caller: Row | None) -> bool:
+    return caller is not None and caller.deleted
 
 
 def _keep_with_calls(rows: Sequence[Row], owners: dict[str, Row]) -> None:
@@ -173,7 +214,8 @@ def _place(rows: Sequence[Row], given: _Parents) -> None:
             path.append(above)
             # A sub-agent's first record begins a conversation of its own.
             ends = row.sidechain and not above.sidechain
-            above = None if ends else given.of(above)
+            crosses = above.sidechain and not row.sidechain
+            above = None if ends else given.around(above) if crosses else given.of(above)
         known.update(dict.fromkeys((id(each) * 2 + row.sidechain for each in path), above))
         row.above = above if above is not row else None
 
@@ -248,9 +290,16 @@ def _interrupt(row: Row, cluster: _Cluster | None) -> None:
     """Say what the user interrupted with a row."""
     if row.kind == "prompt":
         row.interrupts = "prompt"
-    elif row.kind == "answer" and cluster is not None and cluster.tail is row:
-        row.open_calls = tuple(call for answer in cluster.answers for call in answer.calls)
-        row.interrupts = "calls" if row.open_calls else "prompt"
+    elif row.kind == "answer" and cluster is not None:
+        answered = {call for result in cluster.results for call in result.results}
+        calls = [call for answer in cluster.answers for call in answer.calls]
+        waiting = tuple(call for call in calls if call not in answered)
+        if waiting and (cluster.tail is row or not answered.issuperset(row.calls)):
+            # What was interrupted is said behind the last line of the response.
+            cluster.answers[-1].open_calls = waiting
+            cluster.answers[-1].interrupts = "calls"
+        elif cluster.tail is row:
+            row.interrupts = "prompt"
 
 
 # Branches

@@ -76,6 +76,8 @@ class Row(msgspec.Struct, eq=False, kw_only=True):
     """The ids of its tool calls."""
     results: tuple[str, ...] = ()
     """The ids of the calls that it says it answers."""
+    gone: tuple[str, ...] = ()
+    """The ids of deleted calls that it has results of, beside those of others."""
     text: bool = False
     """Whether it has anything to say."""
     compact_command: bool = False
@@ -187,7 +189,7 @@ def _is_client_form(fields: Json) -> bool:
     kind: Any = fields.get("type")
     if "cwd" in fields:
         return True
-    if not isinstance(kind, str):
+    if not isinstance(kind, str) or not kind:
         return False
     if kind not in _FORMS:
         return True
