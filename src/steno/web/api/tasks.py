@@ -13,9 +13,10 @@ import msgspec
 
 from steno.errors import NotFound, Unreadable
 from steno.format.paths import is_uuid
+from steno.format.records import read_time
 from steno.index.opened import Index
 from steno.report.clock import iso, moment
-from steno.report.export.steps import session_id_of, steps_of
+from steno.report.export.steps import session_id_of, steps_of, times_of
 from steno.report.listing import Choice, Listed, list_sessions, listed_at
 from steno.session.liveness import activity_age, is_live
 from steno.session.session import Session
@@ -129,7 +130,7 @@ def _read(listed: Listed) -> _Figures | None:
 
 
 def _figures(session: Session, steps: Sequence[dict[str, Any]]) -> _Figures:
-    times = [step["timestamp"] for step in steps if step["timestamp"]]
+    times = times_of(steps)
     return _Figures(
         session_id_of(session),
         session.project,
@@ -141,7 +142,8 @@ def _figures(session: Session, steps: Sequence[dict[str, Any]]) -> _Figures:
 
 
 def _iso(text: str) -> str | None:
-    return iso(moment(text))
+    time = read_time(text)
+    return None if time is None else iso(time.timestamp())
 
 
 def _item(listed: Listed, figures: _Figures, now: float) -> TaskItem:
