@@ -49,7 +49,7 @@ the pages. CORS is not supported: scripts of other sites are refused with 403.
 - Booleans are `true` or `false`. Times are a date (`2026-11-07`, a day of the local clock), a time
   (`2026-11-07T12:00:00Z`), a time ago (`7d`, `3h`), `today` or `yesterday`.
 - A session is named by its `key`: its id or, where several files have that id (forks, copies from another
-  machine), the id, `~` and a number.
+  machine), the id, `~` and a number. Where an id cannot be part of a path, `~` and the number alone.
 
 ## Responses
 

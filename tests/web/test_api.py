@@ -8,6 +8,7 @@ from collections.abc import Generator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
+from urllib.parse import quote
 
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
@@ -314,6 +315,22 @@ def test_times_in_milliseconds_are_times_of_steps_and_tasks(tmp_path: Path) -> N
     assert task["started_at"] == "2026-11-15T06:28:31.819Z"
     assert task["last_activity"] == "2026-11-15T09:00:00.000Z"
     assert {name: detail[name] for name in task} == task
+
+
+def test_a_task_is_read_again_after_any_change(tmp_path: Path) -> None:
+    root = tmp_path / "config"
+    path = session_file(root, 1, 12)
+    with explorer(str(tmp_path / "index"), str(root)) as found:
+        api = Api(found)
+        (before,) = api.get("/tasks")["tasks"]
+        data = path.read_bytes()
+        # As long as it was, and with the same last time.
+        path.write_bytes(data.replace(OVER.encode(), b"2026-11-14T08:00:00.000Z", 1))
+        os.utime(path, (1_790_000_000, 1_790_000_000))
+        found.refresh()
+        (after,) = api.get("/tasks")["tasks"]
+    assert before["started_at"] == OVER
+    assert after["started_at"] == "2026-11-14T08:00:00.000Z"
 
 
 def test_a_task_that_runs_is_listed_with_hardly_a_step(tmp_path: Path) -> None:
@@ -666,6 +683,28 @@ def test_sessions_with_the_same_id_have_keys_of_their_own(tmp_path: Path) -> Non
         for each in sessions:
             (turn,) = api.get(f"/sessions/{each['key']}/turns")["turns"]
             assert turn["prompt"]["text"] == each["title"]
+
+
+@pytest.mark.parametrize(
+    "name", ["a/b", "../x", "a~1", "..", ".", "%2F", "a b?c#d", "a\\b", "x\x01", "", "ü~"]
+)
+def test_a_session_with_any_id_is_at_its_key(tmp_path: Path, name: str) -> None:
+    root = tmp_path / "config"
+    write_dialects(root)
+    path = next(root.glob("conversations/*/*.jsonl"))
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    path.write_text("".join(json.dumps({**each, "sessionId": name}) + "\n" for each in lines))
+    with explorer(str(tmp_path / "index"), str(root)) as found:
+        api = Api(found)
+        sessions = api.all("/sessions", "sessions")
+        (key,) = (each["key"] for each in sessions if each["path"] == str(path))
+        assert "/" not in key
+        assert key not in (".", "..")
+        place = quote(key, safe="~")
+        for way in (f"/sessions/{place}", f"/sessions/{place}/turns", f"/sessions/{place}/steps"):
+            assert api.get(way).get("key", key) == key
+        assert api.get(f"/tasks/{place}")["id"] == key
+        assert found.get(f"/s/{place}").status == 200
 
 
 def test_no_request_writes_anything(tmp_path: Path) -> None:
