@@ -49,7 +49,7 @@ the pages. CORS is not supported: scripts of other sites are refused with 403.
 - Booleans are `true` or `false`. Times are a date (`2026-11-07`, a day of the local clock), a time
   (`2026-11-07T12:00:00Z`), a time ago (`7d`, `3h`), `today` or `yesterday`.
 - A session is named by its `key`: its id or, where several files have that id (forks, copies from another
-  machine), the id, `~` and a number.
+  machine), the id, `~` and a number. Where an id cannot be part of a path, `~` and the number alone.
 
 ## Responses
 
@@ -67,8 +67,10 @@ the pages. CORS is not supported: scripts of other sites are refused with 403.
 Lists take `limit` and `cursor`. `next_cursor` is the cursor of the next page, null on the last one. A
 cursor marks a place in the order and not a number of items, so no item is returned twice or left out when
 others are added. It belongs to its parameters, except `limit`, and to its index: `steno sync --rebuild`
-makes it invalid. A session that is written to while you page moves within an order by activity; order by
-`sort=added` if that matters. A cursor of a search by `rank` is refused once its message is no longer found.
+makes it invalid. A session that is written to while you page moves within every order but `sort=added`, and
+a file within every order but `sort=path`; order by these if that matters. The order of a search by `rank`
+changes with what is in the index, so an item may be returned twice or left out; `newest` and `oldest` do
+not. A cursor whose message or version is not known any more is refused.
 
 ## Entity tags
 

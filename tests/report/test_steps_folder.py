@@ -1,5 +1,6 @@
 """002, sync: a folder of steps holds what an export into an empty one would write, and no more is written."""
 
+import errno
 import json
 import os
 import shutil
@@ -10,7 +11,9 @@ import pytest
 from tests.builders.step_files import OVER, RUNNING, session_file, session_id, step_lines
 from tests.published.files import FILES, FLAT
 
-from steno.errors import BadRequest
+from steno.errors import BadRequest, Unreadable, Unwritable
+from steno.report.export import steps_folder
+from steno.report.export.steps import SYNC_VERSION, Source
 from steno.report.export.steps_folder import StepsJob, StepsReport, sync_steps
 from steno.safe.masking import Masker
 from steno.store.discover import found_at
@@ -71,7 +74,7 @@ def test_002_sync_metadata_says_what_the_steps_were_made_from(root: Path, tmp_pa
     assert about["status"] == "COMPLETED"
     assert (about["step_count"], about["session_id"]) == (12, session_id(1))
     sync = about["sync"]
-    assert (sync["writer"], sync["version"], sync["redacted"]) == ("steno", 1, True)
+    assert (sync["writer"], sync["version"], sync["redacted"]) == ("steno", SYNC_VERSION, True)
     assert sync["source"]["size"] == len(source)
     assert sync["source"]["path"].endswith(f"{session_id(1)}.jsonl")
     assert sync["last_step"] == {"step_id": 12, "raw_uuid": f"00000000-0000-0000-0000-{12:012x}"}
@@ -310,6 +313,99 @@ def test_002_sync_steps_that_somebody_changed_are_written_again(root: Path, tmp_
 
 
 # frago's filters, copies and dialects
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(b'"tool_call_count": ', b'"tool_call_count": 9'), (b"  ", b" "), (b"{", b"{ ")],
+)
+def test_002_sync_metadata_that_somebody_changed_is_written_again(
+    root: Path, tmp_path: Path, old: bytes, new: bytes
+) -> None:
+    out = tmp_path / "out"
+    run(root, out)
+    path = out / session_id(2) / "metadata.json"
+    data = path.read_bytes()
+    assert old in data
+    path.write_bytes(data.replace(old, new))
+    report = run(root, out)
+    assert (report.written, len(report.unchanged)) == ([session_id(2)], 2)
+    assert_fresh(root, out)
+
+
+def test_002_sync_a_session_folder_that_cannot_be_written_does_not_stop_the_others(
+    root: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    run(root, out)
+    steps = out / session_id(1) / "steps.jsonl"
+    steps.unlink()
+    (steps / "mine").mkdir(parents=True)
+    for number in (1, 2):
+        with path_of(root, number).open("ab") as file:
+            file.write(step_lines(session_id(number), 3, word="More"))
+    report = run(root, out)
+    assert (report.written, report.unchanged) == ([session_id(2)], [session_id(3)])
+    (failed,) = report.failed
+    assert session_id(1) in failed.reason
+    assert (steps / "mine").is_dir()
+    shutil.rmtree(steps)
+    assert run(root, out).written == [session_id(1)]
+    assert_fresh(root, out)
+
+
+def test_002_sync_a_full_disk_ends_the_run(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    run(root, out)
+    path_of(root, 1).write_bytes(step_lines(session_id(1), 4))
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("steno.store.beneath.Folder.put", full)
+    with pytest.raises(Unwritable):
+        run(root, out)
+
+
+def test_002_sync_a_copy_does_not_take_the_folder_of_a_session_that_cannot_be_read(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    copy = root / "projects" / "-home-ada-z" / f"{session_id(1)}.jsonl"
+    copy.parent.mkdir()
+    copy.write_bytes(step_lines(session_id(1), 5))
+    run(root, out)
+    before = tree(out)
+    with path_of(root, 1).open("ab") as file:
+        file.write(b"\n")
+    real = steps_folder.read_steps
+
+    def refused(source: Source, masker: Masker | None) -> Any:
+        if source.path == str(path_of(root, 1)):
+            raise Unreadable("no")
+        return real(source, masker)
+
+    monkeypatch.setattr(steps_folder, "read_steps", refused)
+    report = run(root, out)
+    assert (report.written, report.removed, len(report.failed)) == ([], [], 1)
+    assert tree(out) == before
+
+
+def test_002_sync_a_time_in_milliseconds_is_written_as_a_time(root: Path, tmp_path: Path) -> None:
+    path = path_of(root, 1)
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[0] = lines[0].replace(f'"{OVER}"'.encode(), b"1794724111819")
+    lines[1] = lines[1].replace(f'"{OVER}"'.encode(), b'"at noon"')
+    path.write_bytes(b"".join(lines))
+    run(root, tmp_path / "out")
+    out = tmp_path / "out" / session_id(1)
+    steps = (out / "steps.jsonl").read_bytes().splitlines()
+    times = [json.loads(line)["timestamp"] for line in steps]
+    assert times[:3] == ["2026-11-15T06:28:31.819Z", "at noon", OVER]
+    about = json.loads((out / "metadata.json").read_bytes())
+    assert about["started_at"] == "2026-11-15T06:28:31.819Z"
 
 
 def test_002_sync_files_that_are_no_sessions_are_skipped_with_a_reason(

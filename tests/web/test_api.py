@@ -8,10 +8,12 @@ from collections.abc import Generator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
+from urllib.parse import quote
 
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from tests.builders import Session, session, tool
+from tests.builders.step_files import OVER, session_file, session_id
 from tests.cli.conftest import Steno, steno
 from tests.web.api import DOCUMENT, Api, ask_everything, write_dialects
 from tests.web.explorer import Explorer, explorer
@@ -26,6 +28,8 @@ from steno.report import words
 from steno.report.usage.cells import By
 from steno.session.story.figures import figures_of
 from steno.store.library import open_session
+from steno.web.api.cursors import make_cursor
+from steno.web.api.parameters import Paged
 from steno.web.api.routes import ENDPOINTS, PATHS, VERSION, Endpoint
 from steno.web.house import House
 from steno.web.serve import Server, listening
@@ -289,6 +293,46 @@ def test_tasks_are_what_the_export_lists(api: Api, steno: Steno, tmp_path: Path)
     assert len(tasks) > 15
 
 
+def test_times_in_milliseconds_are_times_of_steps_and_tasks(tmp_path: Path) -> None:
+    root = tmp_path / "config"
+    path = session_file(root, 1, 12)
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[0] = lines[0].replace(f'"{OVER}"'.encode(), b"1794724111819")
+    lines[2] = lines[2].replace(f'"{OVER}"'.encode(), b'"at noon"')
+    # Without a zone it is in UTC, as everywhere.
+    lines[11] = lines[11].replace(OVER.encode(), b"2026-11-15T09:00:00")
+    path.write_bytes(b"".join(lines))
+    with explorer(str(tmp_path / "index"), str(root)) as found:
+        api = Api(found)
+        steps = api.get(f"/sessions/{session_id(1)}/steps")["steps"]
+        (task,) = api.get("/tasks")["tasks"]
+        detail = api.get(f"/tasks/{session_id(1)}")
+    assert [each["timestamp"] for each in steps[:3]] == [
+        "2026-11-15T06:28:31.819Z",
+        OVER,
+        "at noon",
+    ]
+    assert task["started_at"] == "2026-11-15T06:28:31.819Z"
+    assert task["last_activity"] == "2026-11-15T09:00:00.000Z"
+    assert {name: detail[name] for name in task} == task
+
+
+def test_a_task_is_read_again_after_any_change(tmp_path: Path) -> None:
+    root = tmp_path / "config"
+    path = session_file(root, 1, 12)
+    with explorer(str(tmp_path / "index"), str(root)) as found:
+        api = Api(found)
+        (before,) = api.get("/tasks")["tasks"]
+        data = path.read_bytes()
+        # As long as it was, and with the same last time.
+        path.write_bytes(data.replace(OVER.encode(), b"2026-11-14T08:00:00.000Z", 1))
+        os.utime(path, (1_790_000_000, 1_790_000_000))
+        found.refresh()
+        (after,) = api.get("/tasks")["tasks"]
+    assert before["started_at"] == OVER
+    assert after["started_at"] == "2026-11-14T08:00:00.000Z"
+
+
 def test_a_task_that_runs_is_listed_with_hardly_a_step(tmp_path: Path) -> None:
     made = session(seed="now", full=True, start="2026-11-15T11:59:00.000Z").user("go")
     made.assistant(tool("Bash", command="make"))
@@ -340,6 +384,56 @@ def test_pages_of_a_session_join_to_the_whole(api: Api, inside: str) -> None:
 
 
 # Filters
+
+
+def _writing(root: Path, number: int, path: str, time: str, times: int = 1) -> None:
+    """Write a session that writes a file, so often."""
+    made = session(seed=str(number), full=True, start=time).user("go")
+    for each in range(times):
+        write = tool("Write", file_path=path, content=f"{number}.{each}\n")
+        made.assistant(write).result("ok")
+    written(made, root)
+
+
+@pytest.mark.parametrize("sort", ["path", "last", "edits"])
+def test_pages_of_files_with_long_paths_join_to_the_whole(tmp_path: Path, sort: str) -> None:
+    root, long = tmp_path / "config", "/home/ada/" + "\N{SNOWMAN}long/" * 600
+    paths = [f"{long}{number}.py" for number in range(4)] + ["/a.py", "/z\ud800.py"]
+    for number, path in enumerate(paths):
+        _writing(root, number, path, f"2026-11-1{number % 3}T08:00:00.000Z")
+    with explorer(str(tmp_path / "index"), str(root)) as found:
+        api = Api(found)
+        whole = [each["id"] for each in api.all("/files", "files", sort=sort, limit=500)]
+        assert [each["id"] for each in api.all("/files", "files", sort=sort, limit=1)] == whole
+        if sort == "path":
+            assert [each["path"] for each in api.all("/files", "files", sort=sort)][1:5] == paths[
+                :4
+            ]
+    assert len(whole) == len(set(whole)) == len(paths)
+
+
+def test_versions_are_on_one_page_each_while_older_ones_are_found(tmp_path: Path) -> None:
+    root = tmp_path / "config"
+    for number in range(6):
+        _writing(root, number, "/a.py", f"2026-11-1{number}T08:00:00.000Z")
+    with explorer(str(tmp_path / "index"), str(root)) as found:
+        api = Api(found)
+        (file,) = api.get("/files")["files"]
+        way = f"/files/{file['id']}"
+        before = [each["name"] for each in api.get(way)["versions"]]
+        first = api.get(way, limit=3)
+        # From another machine: it was there long before.
+        _writing(root, 7, "/a.py", "2026-11-01T08:00:00.000Z", times=2)
+        found.refresh()
+        second = api.get(way, limit=500, cursor=first["next_cursor"])
+        assert second["total"] > first["total"]
+        names = [each["name"] for each in (*first["versions"], *second["versions"])]
+        assert len(names) == len(set(names))
+        assert set(before) <= set(names)
+        # What is not known any more is not a place.
+        other = make_cursor(f"files {file['id']}", Paged(limit=3), "9.9.9")
+        status, error = api.error(way, cursor=other)
+        assert (status, error["message"].split(":")[0]) == (400, "cursor")
 
 
 def test_filters_leave_just_what_the_list_says(api: Api) -> None:
@@ -589,6 +683,28 @@ def test_sessions_with_the_same_id_have_keys_of_their_own(tmp_path: Path) -> Non
         for each in sessions:
             (turn,) = api.get(f"/sessions/{each['key']}/turns")["turns"]
             assert turn["prompt"]["text"] == each["title"]
+
+
+@pytest.mark.parametrize(
+    "name", ["a/b", "../x", "a~1", "..", ".", "%2F", "a b?c#d", "a\\b", "x\x01", "", "ü~"]
+)
+def test_a_session_with_any_id_is_at_its_key(tmp_path: Path, name: str) -> None:
+    root = tmp_path / "config"
+    write_dialects(root)
+    path = next(root.glob("conversations/*/*.jsonl"))
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    path.write_text("".join(json.dumps({**each, "sessionId": name}) + "\n" for each in lines))
+    with explorer(str(tmp_path / "index"), str(root)) as found:
+        api = Api(found)
+        sessions = api.all("/sessions", "sessions")
+        (key,) = (each["key"] for each in sessions if each["path"] == str(path))
+        assert "/" not in key
+        assert key not in (".", "..")
+        place = quote(key, safe="~")
+        for way in (f"/sessions/{place}", f"/sessions/{place}/turns", f"/sessions/{place}/steps"):
+            assert api.get(way).get("key", key) == key
+        assert api.get(f"/tasks/{place}")["id"] == key
+        assert found.get(f"/s/{place}").status == 200
 
 
 def test_no_request_writes_anything(tmp_path: Path) -> None:

@@ -206,6 +206,7 @@ class Fold:
         state.turn = Turn(number, message, time, time, faint=faint)
         if origin in BY_PEOPLE or origin in ("agent", "fork"):
             words = words_of(record)
+            state.commanded = state.commanded or origin == "command"
             state.prompted = state.prompted or not faint
             if not state.first_prompt and not tagged(words):
                 state.first_prompt = " ".join(words[: 4 * _TITLE].split())[:_TITLE]
@@ -227,6 +228,7 @@ class Fold:
             # What the client says itself is no answer, except that a request failed.
             if body.model and (body.model != SYNTHETIC or line.is_api_error_message):
                 turn.faint = False
+                state.prompted = state.prompted or state.commanded
             if body.model and body.model != SYNTHETIC and not (line.is_sidechain and state.main):
                 state.model = body.model
             agent = (line.agent_id or state.agent) if line.is_sidechain else ""

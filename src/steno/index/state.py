@@ -24,7 +24,7 @@ __all__ = [
     "is_converted_state",
 ]
 
-RULES: Final = "7"
+RULES: Final = "8"
 """Which rules files are read by. Whoever changes what is kept of a record, or which words of it are
 searched, counts on: then everything is read again."""
 SHIFT: Final = 40
@@ -92,6 +92,8 @@ class State(msgspec.Struct):
     calls: int = 0
     step_counts: StepCounts = StepCounts()
     prompted: bool = False
+    commanded: bool = False
+    """Whether a command was given, which is a prompt once the model answers."""
     main: bool = False
     """Whether anything in it was not said by a sub-agent."""
     last_uuid: str = ""

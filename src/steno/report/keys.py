@@ -1,5 +1,6 @@
 """What an address calls a session: its id or, where several files bear it, that and the file."""
 
+import re
 import sqlite3
 from collections.abc import Iterable
 from typing import Final
@@ -14,18 +15,34 @@ SHARED: Final = (
 )
 """SQL: whether several sessions bear the id of `s`."""
 _MARK: Final = "~"
+_NO_PART: Final = re.compile(r"[/\\\x00-\x1f\x7f\ufffd\ud800-\udfff]")
+"""What servers and clients take for something else, or lose."""
 _CHUNK: Final = 500
 _LONGEST: Final = 18
 """Digits; no file has a longer number."""
 
 
 def key_of(name: str, file: int, *, shared: bool) -> str:
-    """Return what an address calls a session; some files say nowhere which session they are.
+    """Return what an address calls a session.
+
+    Some files say nowhere which session they are, and some ids of dialects cannot be part of an
+    address: there the number of the file alone does.
 
     >>> key_of("5f2c", 7, shared=False), key_of("5f2c", 7, shared=True), key_of("", 7, shared=False)
     ('5f2c', '5f2c~7', '~7')
+    >>> key_of("a/b", 7, shared=False), key_of("5f2c~1", 7, shared=False)
+    ('~7', '~7')
     """
-    return f"{name}{_MARK}{file}" if shared or not name else name
+    if not _is_part_of_address(name):
+        return f"{_MARK}{file}"
+    return f"{name}{_MARK}{file}" if shared else name
+
+
+def _is_part_of_address(name: str) -> bool:
+    """Return whether an id is one part of a path, and reads as itself."""
+    if name in ("", ".", "..") or _NO_PART.search(name):
+        return False
+    return read_key(name) == (name, None)
 
 
 def read_key(key: str) -> tuple[str, int | None]:

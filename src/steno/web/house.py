@@ -108,7 +108,10 @@ class House:
             NotFound: there is none.
         """
         name, number = read_key(key)
-        rows = _rows(index, "WHERE s.id = ? AND s.agent = ''", name)
+        if not name and number is not None:
+            rows = _rows(index, "WHERE s.file = ? AND s.agent = ''", number)
+        else:
+            rows = _rows(index, "WHERE s.id = ? AND s.agent = ''", name)
         chosen = [row for row in rows if number is None or row[0] == number]
         if not chosen:
             raise NotFound(f"no session is called {key!r}", hint="it may not be indexed yet")

@@ -14,7 +14,7 @@ import msgspec
 
 from steno.format.encode import encode, encode_line
 from steno.format.paths import is_uuid
-from steno.format.records import Record
+from steno.format.records import Record, read_time, time_text
 from steno.format.source import BytesSource
 from steno.report import clock
 from steno.report.export.opened import bytes_of, masked_bytes
@@ -39,18 +39,21 @@ __all__ = [
     "is_running",
     "read_steps",
     "running_until",
+    "sealed_metadata",
     "session_id_of",
     "status_word",
     "steps_of",
+    "times_of",
 ]
 
 STEPS: Final = "steps.jsonl"
 METADATA: Final = "metadata.json"
 FILES: Final = (STEPS, METADATA)
 """In the order they are written: the metadata says what the steps have to be."""
-SYNC_VERSION: Final = 1
+SYNC_VERSION: Final = 2
 """Counted on whenever other steps or metadata are made of the same file: all are written anew."""
 WRITER: Final = "steno"
+_SEAL: Final = "metadata_sha256"
 _LONGEST: Final = 200
 _FOLDER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 SkipReason: TypeAlias = Literal[
@@ -100,10 +103,16 @@ class StepsOutput(msgspec.Struct, frozen=True):
             "ended_at": None if running else self.metadata["ended_at"],
             "status": status_word(running=running),
         }
-        return {
-            STEPS: self.steps,
-            METADATA: msgspec.json.format(encode(metadata), indent=2) + b"\n",
-        }
+        return {STEPS: self.steps, METADATA: sealed_metadata(metadata)}
+
+
+def sealed_metadata(metadata: dict[str, Any]) -> bytes:
+    """Return metadata as it is written: with a hash of the rest, which tells if somebody changed it."""
+    sync = {name: value for name, value in metadata["sync"].items() if name != _SEAL}
+    seal = sha256(encode({**metadata, "sync": sync})).hexdigest()
+    return (
+        msgspec.json.format(encode({**metadata, "sync": {**sync, _SEAL: seal}}), indent=2) + b"\n"
+    )
 
 
 def status_word(*, running: bool) -> str:
@@ -154,12 +163,24 @@ def _step(number: int, session_id: str, record: Record) -> dict[str, Any]:
         "step_id": number,
         "session_id": session_id,
         "type": step_type(record),
-        "timestamp": record.timestamp,
+        "timestamp": _timestamp(record),
         "content_summary": _summary(record),
         "raw_uuid": record.uuid,
         "parent_uuid": record.parent_uuid,
         **_calls(record),
     }
+
+
+def _timestamp(record: Record) -> str | None:
+    """Return a time as the record has it; a number is written as text, which readers expect."""
+    if record.timestamp is None or isinstance(record.timestamp, str):
+        return record.timestamp
+    return None if record.time is None else time_text(record.time)
+
+
+def times_of(steps: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the times of steps, in their order; what is no time is left out."""
+    return [step["timestamp"] for step in steps if read_time(step["timestamp"]) is not None]
 
 
 def _summary(record: Record) -> str:
@@ -241,7 +262,7 @@ def _metadata(
     masker: Masker | None,
 ) -> dict[str, Any]:
     """Return what is said of the whole; `status` and `ended_at` are filled in when it is written."""
-    times = [step["timestamp"] for step in steps if step["timestamp"]]
+    times = times_of(steps)
     last = steps[-1] if steps else {}
     return {
         "session_id": state.session_id,

@@ -9,6 +9,7 @@ afterwards is what an export into an empty one would write, however the runs bef
 A folder is steno's own if its metadata says so and names the folder. Nothing else is ever touched.
 """
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b, sha256
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import msgspec
 
-from steno.errors import Unreadable
+from steno.errors import Unreadable, Unwritable
 from steno.format.records import read_time
 from steno.report.export.names import free_name
 from steno.report.export.source_cache import SourceCache
@@ -32,6 +33,7 @@ from steno.report.export.steps import (
     is_running,
     read_steps,
     running_until,
+    sealed_metadata,
     status_word,
 )
 from steno.safe.masking import Masker
@@ -50,6 +52,18 @@ __all__ = ["Skipped", "StepsJob", "StepsReport", "sync_steps"]
 Planned: TypeAlias = Callable[[int], Callable[[int], None]]
 """What is told how many bytes there are, and returns what is told of each step."""
 _LARGEST_METADATA: Final = 1 << 20
+_OF_ONE_FOLDER: Final = frozenset(
+    (
+        errno.EISDIR,
+        errno.ENOTDIR,
+        errno.ENOTEMPTY,
+        errno.EEXIST,
+        errno.ELOOP,
+        errno.EACCES,
+        errno.EPERM,
+    )
+)
+"""Errors that come of what is in a folder, or of who may write to it."""
 _UNSURE: Final = frozenset(("denied", "unreadable", "missing", "too-deep"))
 """Problems because of which a session may be there and was not found."""
 
@@ -124,6 +138,8 @@ class _Recorded(msgspec.Struct, frozen=True):
     steps_size: int
     steps_sha256: str
     state: SourceState
+    intact: bool
+    """Whether the metadata is as it was written."""
 
 
 class _Run:
@@ -211,8 +227,11 @@ class _Run:
         try:
             self._bring_up_to_date(source, whole=whole)
         except Unreadable as error:
+            names = self._of_source.get(source.id, ())
             self._skip(source, str(error), failed=True)
-            self._kept.update(self._of_source.get(source.id, ()))
+            self._kept.update(names)
+            # A copy with the same id does not take its folder over.
+            self._taken.update(name.lower() for name in names)
 
     def _bring_up_to_date(self, source: Source, *, whole: bool) -> None:
         state = self._known_state(source)
@@ -230,8 +249,8 @@ class _Run:
         elif self._may_write(name):
             read = read or self._read(source)
             state = read.state
-            self._output.write(name, read.files(self._now))
-            self._report.written.append(name)
+            if not self._write(name, source, read):
+                return
         else:
             folder = self._output.kind(name) == "folder"
             problem = "was not written by steno" if folder else "is not a readable folder"
@@ -240,6 +259,23 @@ class _Run:
             return
         self._kept.add(name)
         self._note_status_change(state)
+
+    def _write(self, name: str, source: Source, read: StepsOutput) -> bool:
+        """Write a session; False where its own folder cannot be written, and others may be.
+
+        Raises:
+            Unwritable: nothing can be written.
+        """
+        try:
+            self._output.write(name, read.files(self._now))
+        except Unwritable as error:
+            if name not in self._folders or not _is_about_one_folder(error):
+                raise
+            self._skip(source, str(error), failed=True)
+            self._kept.add(name)
+            return False
+        self._report.written.append(name)
+        return True
 
     def _reason_to_skip(self, state: SourceState) -> str:
         running = is_running(state, self._now)
@@ -291,7 +327,7 @@ class _Run:
 
     def _is_unchanged(self, name: str, source: Source, state: SourceState) -> bool:
         recorded = self._folders.get(name)
-        if recorded is None or recorded.state != state:
+        if recorded is None or not recorded.intact or recorded.state != state:
             return False
         status = status_word(running=is_running(state, self._now))
         expected = (SYNC_VERSION, self._job.masker is not None, source.id, source.root_id, status)
@@ -325,10 +361,26 @@ class _Run:
             gone = sure and recorded.source_id not in there and recorded.root_id in roots
             # Else its file is there, and is written elsewhere now or not at all.
             if gone or recorded.source_id in mine:
-                if not self._output.remove(name):
-                    reason = "other files in it were left"
-                    self._report.skipped.append(Skipped(os.path.join(self._job.out, name), reason))
-                self._report.removed.append(name)
+                self._remove(name)
+
+    def _remove(self, name: str) -> None:
+        path = os.path.join(self._job.out, name)
+        try:
+            whole = self._output.remove(name)
+        except Unwritable as error:
+            if not _is_about_one_folder(error):
+                raise
+            self._report.skipped.append(Skipped(path, str(error), failed=True))
+            return
+        if not whole:
+            self._report.skipped.append(Skipped(path, "other files in it were left"))
+        self._report.removed.append(name)
+
+
+def _is_about_one_folder(error: Unwritable) -> bool:
+    """Return whether only the folder of one session cannot be written, and others can."""
+    cause = error.__cause__
+    return isinstance(cause, OSError) and cause.errno in _OF_ONE_FOLDER
 
 
 def _recorded(name: str, raw: bytes | None) -> _Recorded | None:
@@ -361,6 +413,7 @@ def _recorded(name: str, raw: bytes | None) -> _Recorded | None:
             int(steps["size"]),
             str(steps["sha256"]),
             state,
+            sealed_metadata(metadata) == raw,
         )
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LookupError, TypeError,
             ValueError, OverflowError):  # fmt: skip

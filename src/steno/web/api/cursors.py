@@ -10,7 +10,7 @@ from steno.errors import BadRequest
 from steno.web.api.parameters import Paged
 
 _PAGING: Final = ("cursor", "limit")
-_HINT: Final = "Leave it out to begin with the first page."
+FIRST_PAGE: Final = "Leave it out to begin with the first page."
 _WORD: Final = 1 << 63
 
 
@@ -38,12 +38,17 @@ def read_cursor(path: str, parameters: Paged, length: int) -> list[Any] | None:
         packed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
         cursor = msgspec.json.decode(packed, type=_Cursor)
     except (ValueError, msgspec.MsgspecError) as error:
-        raise BadRequest("cursor: not a cursor of this API", hint=_HINT) from error
+        raise not_a_cursor() from error
     if cursor.digest != _digest(path, parameters):
-        raise BadRequest("cursor: belongs to other parameters", hint=_HINT)
+        raise BadRequest("cursor: belongs to other parameters", hint=FIRST_PAGE)
     if len(cursor.place) != length or not all(map(_is_sound, cursor.place)):
-        raise BadRequest("cursor: not a cursor of this API", hint=_HINT)
+        raise not_a_cursor()
     return cursor.place
+
+
+def not_a_cursor() -> BadRequest:
+    """Return the error for a cursor that no list returned."""
+    return BadRequest("cursor: not a cursor of this API", hint=FIRST_PAGE)
 
 
 def integers(place: list[Any]) -> list[int]:
@@ -53,7 +58,7 @@ def integers(place: list[Any]) -> list[int]:
         BadRequest: one is not.
     """
     if not all(isinstance(each, int) for each in place):
-        raise BadRequest("cursor: not a cursor of this API", hint=_HINT)
+        raise not_a_cursor()
     return place
 
 

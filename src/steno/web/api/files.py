@@ -9,7 +9,7 @@ from steno.index.opened import Index
 from steno.report.files.touched import Choice, Sort, Touched, touched
 from steno.report.files.values import History, Version
 from steno.report.keys import keys_of
-from steno.web.api.cursors import integers, make_cursor, read_cursor
+from steno.web.api.cursors import FIRST_PAGE, make_cursor, not_a_cursor, read_cursor
 from steno.web.api.filters import iso, projects_matching, start_of
 from steno.web.api.models.files import File, FileHistory, FileList, FileSession, FileVersion
 from steno.web.api.parameters import FileParameters, Paged
@@ -18,7 +18,9 @@ from steno.web.house import House
 from steno.web.tags import tag_of
 
 _Rank: TypeAlias = tuple[int, int, str]
-_PARTS: Final = 3
+_PARTS: Final = 4
+_LONGEST: Final = 200
+"""Characters of a path in a cursor; a longer path is named by its tag."""
 
 
 def file_page(house: House, _path: dict[str, str], parameters: FileParameters) -> FileList:
@@ -35,13 +37,15 @@ def file_page(house: House, _path: dict[str, str], parameters: FileParameters) -
             among=projects_matching(index, parameters.project),
         )
         found = house.kept.get(stamp, ("api files", choice), lambda: _in_order(index, choice))
-    start = 0 if place is None else bisect_right([rank for rank, _ in found], _rank_at(place))
+    start = 0
+    if place is not None:
+        start = bisect_right([rank for rank, _ in found], _rank_at(place, found))
     page = found[start : start + parameters.limit]
     more = len(found) > start + len(page)
     return FileList(
         files=[_file(each) for _, each in page],
         total=len(found),
-        next_cursor=make_cursor("files", parameters, *page[-1][0]) if more else None,
+        next_cursor=make_cursor("files", parameters, *_place_of(page[-1][0])) if more else None,
     )
 
 
@@ -63,10 +67,24 @@ def _rank(file: Touched, sort: Sort) -> _Rank:
     return -number, 0 if sort == "path" else -(file.last or 0), file.path
 
 
-def _rank_at(place: Sequence[int | str]) -> _Rank:
-    number, last, path = place
-    if not (isinstance(number, int) and isinstance(last, int) and isinstance(path, str)):
-        raise BadRequest("cursor: not a cursor of this API", hint="")
+def _place_of(rank: _Rank) -> tuple[int, int, str, str]:
+    """Return the place of a file for a cursor, which has to fit into an address."""
+    number, last, path = rank
+    return number, last, path[:_LONGEST], tag_of(path) if len(path) > _LONGEST else ""
+
+
+def _rank_at(place: Sequence[int | str], found: Sequence[tuple[_Rank, Touched]]) -> _Rank:
+    """Return the rank of a place; of a long path that is not there any more, from its beginning."""
+    number, last, path, tag = place
+    if not (
+        isinstance(number, int)
+        and isinstance(last, int)
+        and isinstance(path, str)
+        and isinstance(tag, str)
+    ):
+        raise not_a_cursor()
+    if tag:
+        path = next((each.path for _, each in found if tag_of(each.path) == tag), path)
     return number, last, path
 
 
@@ -94,7 +112,7 @@ def file_history(house: House, path: dict[str, str], parameters: Paged) -> FileH
         keys = keys_of(index.connection, {version.file for version in history.versions})
     name = f"files {tag}"
     place = read_cursor(name, parameters, 1)
-    start = 0 if place is None else integers(place)[0]
+    start = 0 if place is None else _behind(history, place[0])
     page = history.versions[start : start + parameters.limit]
     end = start + len(page)
     return FileHistory(
@@ -105,8 +123,25 @@ def file_history(house: House, path: dict[str, str], parameters: Paged) -> FileH
         sessions=_sessions(history, keys),
         versions=[_version(each, keys) for each in page],
         total=len(history.versions),
-        next_cursor=make_cursor(name, parameters, end) if end < len(history.versions) else None,
+        next_cursor=make_cursor(name, parameters, page[-1].name)
+        if end < len(history.versions)
+        else None,
     )
+
+
+def _behind(history: History, name: object) -> int:
+    """Return where the versions behind one begin. Older ones may have been found meanwhile.
+
+    Raises:
+        BadRequest: the version is not known any more.
+    """
+    for at, version in enumerate(history.versions):
+        if version.name == name:
+            return at + 1
+        if f"{version.name}b" == name:
+            # What it was before came from outside then, and is the version of a session now.
+            return at
+    raise BadRequest("cursor: no longer valid, its version is not known any more", hint=FIRST_PAGE)
 
 
 def _sessions(history: History, keys: dict[int, str]) -> list[FileSession]:

@@ -17,7 +17,7 @@ from steno.index.search.survey import Survey, survey
 from steno.index.state import SHIFT
 from steno.report.clock import meant
 from steno.report.keys import keys_of
-from steno.web.api.cursors import integers, make_cursor, read_cursor
+from steno.web.api.cursors import FIRST_PAGE, integers, make_cursor, read_cursor
 from steno.web.api.filters import end_of, iso, start_of
 from steno.web.api.models.search import Excerpt, Hit, SearchResult, TextRange
 from steno.web.api.parameters import Paged, SearchParameters
@@ -159,7 +159,7 @@ def _behind(
     if at is None and whole:
         raise BadRequest(
             "cursor: no longer valid, the order by rank has changed",
-            hint="Leave it out to begin with the first page.",
+            hint=FIRST_PAGE,
         )
     return len(keys) if at is None else at + 1
 

@@ -13,9 +13,10 @@ import msgspec
 
 from steno.errors import NotFound, Unreadable
 from steno.format.paths import is_uuid
+from steno.format.records import read_time
 from steno.index.opened import Index
 from steno.report.clock import iso, moment
-from steno.report.export.steps import session_id_of, steps_of
+from steno.report.export.steps import session_id_of, steps_of, times_of
 from steno.report.listing import Choice, Listed, list_sessions, listed_at
 from steno.session.liveness import activity_age, is_live
 from steno.session.session import Session
@@ -45,6 +46,8 @@ _ALL: Final = 1 << 40
 _MOST: Final = 100_000
 _TOP: Final = 5
 _COUNTS: Final = "SELECT step_records, calls FROM sessions WHERE file = ?"
+_STATE: Final = "SELECT size, mtime, device, inode, gone FROM files WHERE id = ?"
+"""What tells one state of a file from another, as the index does."""
 _TYPES: Final[dict[str, StepType]] = {
     "USER_MESSAGE": "user_message",
     "ASSISTANT_MESSAGE": "assistant_message",
@@ -105,7 +108,8 @@ def _is_session(listed: Listed) -> bool:
 def _figures_in(house: House, index: Index, listed: Listed) -> _Figures:
     """Return the figures of a session, from the index where its file cannot be read any more."""
     known = _answers.setdefault(house, Few(_MOST))
-    figures = known.get(_name(listed), lambda: _read(listed))
+    state = index.connection.execute(_STATE, (listed.file,)).fetchone()
+    figures = known.get((listed.path, *state), lambda: _read(listed))
     if figures is not None:
         return figures
     steps, calls = index.connection.execute(_COUNTS, (listed.file,)).fetchone()
@@ -113,10 +117,6 @@ def _figures_in(house: House, index: Index, listed: Listed) -> _Figures:
         iso(None if each is None else each / _SECOND) for each in (listed.started, listed.ended)
     )
     return _Figures(listed.id, listed.project, started, last, steps, calls)
-
-
-def _name(listed: Listed) -> tuple[object, ...]:
-    return listed.path, listed.size, listed.ended, listed.gone
 
 
 def _read(listed: Listed) -> _Figures | None:
@@ -129,7 +129,7 @@ def _read(listed: Listed) -> _Figures | None:
 
 
 def _figures(session: Session, steps: Sequence[dict[str, Any]]) -> _Figures:
-    times = [step["timestamp"] for step in steps if step["timestamp"]]
+    times = times_of(steps)
     return _Figures(
         session_id_of(session),
         session.project,
@@ -141,7 +141,8 @@ def _figures(session: Session, steps: Sequence[dict[str, Any]]) -> _Figures:
 
 
 def _iso(text: str) -> str | None:
-    return iso(moment(text))
+    time = read_time(text)
+    return None if time is None else iso(time.timestamp())
 
 
 def _item(listed: Listed, figures: _Figures, now: float) -> TaskItem:

@@ -109,7 +109,9 @@ class Step(Model, frozen=True, kw_only=True):
     step_id: Annotated[int, Meta(ge=1)]
     session_id: str
     type: Literal["USER_MESSAGE", "ASSISTANT_MESSAGE", "TOOL_CALL", "TOOL_RESULT"]
-    timestamp: Annotated[str | None, Meta(description="As the record has it.")]
+    timestamp: Annotated[
+        str | None, Meta(description="As the record has it; a number as ISO 8601.")
+    ]
     content_summary: Annotated[str, Meta(max_length=200)]
     raw_uuid: str | None
     parent_uuid: str | None
