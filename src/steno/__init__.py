@@ -33,7 +33,7 @@ A map of the house, from the ground up; imports go down only:
     index     everything in one place: what is where, every word, what it cost
     report    what people ask: usage and cost
     agent     the agent: the loop, its record, what surrounds it
-    demo      sessions made to order
+    demo      recorded sessions to try things on
     history   all of it for an agent that asks: quoted, in pages
     web       the explorer: a page in a browser over all of it
     console   a chat in a terminal: the face of the agent

@@ -1,6 +1,6 @@
 """The builders of test sessions, at a short name: `from tests.builders import session, text`."""
 
-from steno.demo.builder import (
+from tests.builders.builder import (
     START,
     VERSION,
     ZERO,
@@ -21,7 +21,7 @@ from steno.demo.builder import (
     tool,
     tool_reference,
 )
-from steno.demo.generations import GENERATIONS
+from tests.builders.generations import GENERATIONS
 
 VERSIONS = tuple(generation.version for generation in GENERATIONS)
 

@@ -1,6 +1,6 @@
 """Sessions that use all the builder can do, in a version's own way."""
 
-from steno.demo.builder import (
+from tests.builders.builder import (
     Session,
     document,
     image,

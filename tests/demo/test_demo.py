@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from tests.builders import Json, Session
+from tests.builders.generations import generation
+from tests.builders.stories import common, stories
 
-from steno.demo.generations import generation
-from steno.demo.stories import common, stories
-from steno.demo.write import MARKER, write_demo
+from steno.demo.write import MARKER, read_recording, write_demo
 from steno.errors import BadRequest
 
 
@@ -277,3 +277,12 @@ def test_a_marker_cannot_remove_what_lies_outside(tmp_path: Path, name: str) -> 
 def test_a_broken_marker_counts_as_none(tmp_path: Path, marker: str) -> None:
     (tmp_path / MARKER).write_text(marker)
     assert write_demo(str(tmp_path)).removed == 0
+
+
+def test_the_recording_is_what_the_builders_make() -> None:
+    made = {name: data for session in told() for name, data in session.files().items()}
+    recording = read_recording()
+    assert {name: data for name, (data, _) in recording.files.items()} == made | common(told())
+    assert recording.sessions == len(told())
+    times = {name: session.ended for session in told() for name in session.files()}
+    assert {name: recording.files[name][1] for name in times} == times

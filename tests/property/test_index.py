@@ -15,9 +15,9 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from tests.builders.stories import stories
 from tests.index.dump import dump
 
-from steno.demo.stories import stories
 from steno.format.encode import encode_line
 from steno.index.home import Home
 from steno.index.sync import sync

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.builders.builder import Session as Made
+from tests.builders.stories import invoice, tidegauge
+from tests.builders.stories.kit import bash, begin
 from tests.web.tries import CWD, PROMPT, first_try, second_try
 
-from steno.demo.builder import Session as Made
-from steno.demo.stories import invoice, tidegauge
-from steno.demo.stories.kit import bash, begin
 from steno.format.source import BytesSource
 from steno.report.compare import Comparison, Known, Side, compare, side_of
 from steno.report.compare.align import Aligned, align

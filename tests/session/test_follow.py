@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import session, text, thinking, tool
+from tests.builders.stories import stories
 from tests.session.opened import opened_file
 
-from steno.demo.stories import stories
 from steno.errors import Unreadable
 from steno.format.blocks import Text
 from steno.format.encode import encode_line

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from tests.builders import Json, image, session, tool
+from tests.builders.blocks import UNSET
 from tests.session.opened import opened
 
-from steno.demo.blocks import UNSET
 from steno.session.story.outcomes import subject_of, touch_of
 from steno.session.story.steps import Step
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 from tests.builders import VERSIONS, session, text, tool
+from tests.builders.stories import stories
 from tests.corpus import transcripts
 from tests.session.opened import check_sound, opened, opened_file, sessions_below
 
-from steno.demo.stories import stories
 from steno.errors import Ambiguous, NotFound
 from steno.format.source import BytesSource
 from steno.session.session import Session as Opened

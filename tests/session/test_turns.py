@@ -2,9 +2,9 @@
 
 import pytest
 from tests.builders import VERSIONS, Session, answer, session, text, thinking, tool
+from tests.builders.stories import stories
 from tests.session.opened import check_sound, opened
 
-from steno.demo.stories import stories
 from steno.session.session import Session as Opened
 from steno.session.story.turns import Turn
 

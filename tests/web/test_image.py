@@ -8,11 +8,10 @@ from urllib.parse import quote
 
 import pytest
 from tests.builders import document, image, session, text, tool
+from tests.builders.blocks import pdf, png
 from tests.web.explorer import Explorer, explorer
 from tests.web.inside import PICTURE
 from tests.web.sessions import exploring
-
-from steno.demo.blocks import pdf, png
 
 _SVG = b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>"
 

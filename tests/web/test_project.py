@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.builders.stories.kit import begin
 from tests.web.explorer import Explorer, explorer
 from tests.web.tries import KEY, OUTSIDE, first_try, furnish, lay, second_try
 
-from steno.demo.stories.kit import begin
 from steno.format.paths import plan_path
 from steno.format.slugs import slug
 from steno.report.project import Project, gather

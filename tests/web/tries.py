@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from steno.demo.builder import Session
-from steno.demo.stories.kit import bash, begin, edit, grep, read, write
+from tests.builders.builder import Session
+from tests.builders.stories.kit import bash, begin, edit, grep, read, write
 
 CWD = "/home/ada/papercrane"
 PROMPT = (

@@ -1,23 +1,52 @@
-"""Put the demo on disk: the one module here that touches files."""
+"""Write the recorded demo sessions to disk.
+
+The recording is `recording.zip` next to this module; `tools/make_demo.py` makes it from the test
+builders. Its `index.json` has the counts and, for each file, the time of its last change.
+"""
 
 import json
 import os
+import zipfile
 from pathlib import Path
 from typing import Any, Final, cast
 
 import msgspec
 
-from steno.demo.builder import Session
-from steno.demo.stories import common, stories
 from steno.errors import BadRequest
 from steno.format.encode import encode_line
 
-__all__ = ["MARKER", "DemoReport", "write_demo"]
+__all__ = [
+    "INDEX",
+    "MARKER",
+    "RECORDING",
+    "DemoReport",
+    "Recording",
+    "read_recording",
+    "write_demo",
+]
 
 MARKER: Final = "steno-demo.json"
+RECORDING: Final = Path(__file__).with_name("recording.zip")
+INDEX: Final = "index.json"
 _PRIVATE_FILE: Final = 0o600
 _PRIVATE_FOLDER: Final = 0o700
 _NANOSECONDS: Final = 1_000_000
+
+
+class _Index(msgspec.Struct, frozen=True):
+    projects: int
+    sessions: int
+    agents: int
+    times: dict[str, int]
+
+
+class Recording(msgspec.Struct, frozen=True):
+    """The files of the demo by name, with the time of their last change in milliseconds."""
+
+    projects: int
+    sessions: int
+    agents: int
+    files: dict[str, tuple[bytes, int]]
 
 
 class DemoReport(msgspec.Struct, frozen=True):
@@ -41,8 +70,8 @@ def write_demo(root: str) -> DemoReport:
     Raises:
         BadRequest: a file that no demo wrote is in the way.
     """
-    made = stories()
-    files = _files(made)
+    recording = read_recording()
+    files = recording.files
     top = Path(root)
     before = _written_before(top)
     _refuse_to_overwrite(top, files, before)
@@ -56,22 +85,21 @@ def write_demo(root: str) -> DemoReport:
     _mark(top, set(files), files)
     return DemoReport(
         root=root,
-        projects=len({each.folder for each in made}),
-        sessions=len(made),
-        agents=sum(len(each.transcripts) for each in made),
+        projects=recording.projects,
+        sessions=recording.sessions,
+        agents=recording.agents,
         files=len(files),
         size=sum(len(data) for data, _ in files.values()),
         removed=len(gone),
     )
 
 
-def _files(made: list[Session]) -> dict[str, tuple[bytes, int]]:
-    """Return every file of the demo with the time it was last written."""
-    files: dict[str, tuple[bytes, int]] = {}
-    for each in made:
-        files |= {name: (data, each.ended) for name, data in each.files().items()}
-    last = max(each.ended for each in made)
-    return files | {name: (data, last) for name, data in common(made).items()}
+def read_recording(path: Path = RECORDING) -> Recording:
+    """Return the recorded files with their times in milliseconds, and the counts."""
+    with zipfile.ZipFile(path) as archive:
+        index = msgspec.json.decode(archive.read(INDEX), type=_Index)
+        files = {name: (archive.read(name), ms) for name, ms in index.times.items()}
+    return Recording(index.projects, index.sessions, index.agents, files)
 
 
 def _written_before(top: Path) -> set[str]:

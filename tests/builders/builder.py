@@ -11,7 +11,7 @@ around a conversation: reminders, snapshots, requests, states, durations.
 import copy
 from typing import Final, Self, Unpack
 
-from steno.demo.blocks import (
+from tests.builders.blocks import (
     Answer,
     Json,
     answer,
@@ -27,11 +27,12 @@ from steno.demo.blocks import (
     tool,
     tool_reference,
 )
-from steno.demo.core import BASE, START, ZERO, Options
-from steno.demo.dialects import DIALECTS
-from steno.demo.generations import generation
-from steno.demo.ids import Ids
-from steno.demo.output import Output
+from tests.builders.core import BASE, START, ZERO, Options
+from tests.builders.dialects import DIALECTS
+from tests.builders.generations import generation
+from tests.builders.ids import Ids
+from tests.builders.output import Output
+
 from steno.errors import BadRequest
 from steno.format.paths import plan_path, tool_result_path
 

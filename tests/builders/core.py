@@ -2,12 +2,13 @@
 
 from typing import Final, Self, TypedDict
 
-from steno.demo.blocks import Json
-from steno.demo.clock import Clock
-from steno.demo.generations import Generation, generation
-from steno.demo.ids import Ids
-from steno.demo.outcomes import Call, Room
-from steno.demo.shapes import Tokens, record
+from tests.builders.blocks import Json
+from tests.builders.clock import Clock
+from tests.builders.generations import Generation, generation
+from tests.builders.ids import Ids
+from tests.builders.outcomes import Call, Room
+from tests.builders.shapes import Tokens, record
+
 from steno.format.slugs import slug
 
 __all__ = ["BASE", "START", "ZERO", "Core", "Options"]

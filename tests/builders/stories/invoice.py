@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from steno.demo.blocks import image, png, text, thinking, tool
-from steno.demo.builder import Session
-from steno.demo.stories.kit import bash, begin, edit, grep, read, write
+from tests.builders.blocks import image, png, text, thinking, tool
+from tests.builders.builder import Session
+from tests.builders.stories.kit import bash, begin, edit, grep, read, write
 
 __all__ = ["stories"]
 

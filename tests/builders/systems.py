@@ -2,10 +2,10 @@
 
 from typing import Final, Self
 
-from steno.demo.blocks import Json
-from steno.demo.core import BASE
-from steno.demo.shapes import synthetic
-from steno.demo.sides import Sides
+from tests.builders.blocks import Json
+from tests.builders.core import BASE
+from tests.builders.shapes import synthetic
+from tests.builders.sides import Sides
 
 __all__ = ["COMPACTED", "Systems"]
 

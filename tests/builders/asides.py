@@ -2,8 +2,8 @@
 
 from typing import Final, Self
 
-from steno.demo.blocks import Answer, Json, text
-from steno.demo.turns import Turns
+from tests.builders.blocks import Answer, Json, text
+from tests.builders.turns import Turns
 
 __all__ = ["INTERRUPTED", "Asides"]
 

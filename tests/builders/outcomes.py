@@ -8,10 +8,9 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 import msgspec
-
-from steno.demo.blocks import UNSET, Answer, Json
-from steno.demo.generations import Generation
-from steno.demo.patches import patch
+from tests.builders.blocks import UNSET, Answer, Json
+from tests.builders.generations import Generation
+from tests.builders.patches import patch
 
 __all__ = ["Call", "Outcome", "Room", "outcome"]
 

@@ -3,8 +3,9 @@
 import hashlib
 from typing import Final, Self
 
-from steno.demo.attach import Attachments
-from steno.demo.blocks import Json
+from tests.builders.attach import Attachments
+from tests.builders.blocks import Json
+
 from steno.format.encode import encode
 
 __all__ = ["Requests"]

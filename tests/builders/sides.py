@@ -2,8 +2,9 @@
 
 from typing import Final, Self, cast
 
-from steno.demo.blocks import Json
-from steno.demo.core import ZERO, Core
+from tests.builders.blocks import Json
+from tests.builders.core import ZERO, Core
+
 from steno.format.encode import encode
 from steno.format.paths import file_history_name, file_history_path
 

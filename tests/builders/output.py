@@ -2,10 +2,11 @@
 
 import copy
 
-from steno.demo.blocks import Json
-from steno.demo.clock import Clock
-from steno.demo.damage import Damage
-from steno.demo.dialects import place, translate
+from tests.builders.blocks import Json
+from tests.builders.clock import Clock
+from tests.builders.damage import Damage
+from tests.builders.dialects import place, translate
+
 from steno.format.encode import encode, encode_line
 from steno.format.paths import agent_path, meta_path, session_path, task_path, todo_name
 

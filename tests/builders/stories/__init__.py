@@ -1,7 +1,8 @@
 """The demo: a few believable weeks of work in four projects, made with the builder."""
 
-from steno.demo.builder import Session
-from steno.demo.stories import gravel, invoice, ledger, tidegauge, trouble
+from tests.builders.builder import Session
+from tests.builders.stories import gravel, invoice, ledger, tidegauge, trouble
+
 from steno.format.encode import encode, encode_line
 from steno.format.slugs import slug
 

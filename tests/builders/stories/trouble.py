@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from steno.demo.blocks import tool
-from steno.demo.builder import Session
-from steno.demo.stories.kit import bash, begin, read
+from tests.builders.blocks import tool
+from tests.builders.builder import Session
+from tests.builders.stories.kit import bash, begin, read
 
 __all__ = ["stories"]
 

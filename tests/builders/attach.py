@@ -2,9 +2,9 @@
 
 from typing import Final, Self
 
-from steno.demo.blocks import Json
-from steno.demo.outcomes import Call
-from steno.demo.systems import Systems
+from tests.builders.blocks import Json
+from tests.builders.outcomes import Call
+from tests.builders.systems import Systems
 
 __all__ = ["Attachments"]
 

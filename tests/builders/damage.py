@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Final, Self
 
 import msgspec
+from tests.builders.agents import Agents
+from tests.builders.blocks import Json
 
-from steno.demo.agents import Agents
-from steno.demo.blocks import Json
 from steno.format.encode import encode
 
 __all__ = ["Cell", "Damage"]

@@ -2,9 +2,9 @@
 
 from typing import Final, Unpack
 
-from steno.demo.blocks import Json, tool
-from steno.demo.builder import VERSION, Session, session
-from steno.demo.core import Options
+from tests.builders.blocks import Json, tool
+from tests.builders.builder import VERSION, Session, session
+from tests.builders.core import Options
 
 __all__ = ["bash", "begin", "edit", "grep", "read", "write"]
 

@@ -3,13 +3,13 @@
 from typing import Final, Self, TypedDict, Unpack
 
 import msgspec
+from tests.builders.blocks import UNSET, Answer, Json, text
+from tests.builders.core import ZERO
+from tests.builders.generations import Generation
+from tests.builders.outcomes import Call, outcome
+from tests.builders.requests import Requests
+from tests.builders.shapes import Tokens, message, usage
 
-from steno.demo.blocks import UNSET, Answer, Json, text
-from steno.demo.core import ZERO
-from steno.demo.generations import Generation
-from steno.demo.outcomes import Call, outcome
-from steno.demo.requests import Requests
-from steno.demo.shapes import Tokens, message, usage
 from steno.format.encode import encode
 
 __all__ = ["Turns"]

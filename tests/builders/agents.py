@@ -5,12 +5,11 @@ from collections.abc import Callable
 from typing import Self
 
 import msgspec
-
-from steno.demo.asides import Asides
-from steno.demo.blocks import Json, text
-from steno.demo.core import Options
-from steno.demo.outcomes import Call
-from steno.demo.shapes import usage
+from tests.builders.asides import Asides
+from tests.builders.blocks import Json, text
+from tests.builders.core import Options
+from tests.builders.outcomes import Call
+from tests.builders.shapes import usage
 
 __all__ = ["Agents", "Transcript"]
 

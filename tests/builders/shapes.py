@@ -3,9 +3,8 @@
 from typing import Final
 
 import msgspec
-
-from steno.demo.blocks import Json
-from steno.demo.generations import Generation
+from tests.builders.blocks import Json
+from tests.builders.generations import Generation
 
 __all__ = ["Tokens", "message", "record", "synthetic", "usage"]
 

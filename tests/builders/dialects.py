@@ -7,7 +7,8 @@ counts time in milliseconds and keeps a response in one line.
 from datetime import datetime
 from typing import Final
 
-from steno.demo.blocks import Json
+from tests.builders.blocks import Json
+
 from steno.format.paths import dialect_session_path, session_path
 from steno.format.slugs import dialect_slug, slug
 

@@ -3,7 +3,7 @@
 import difflib
 import itertools
 
-from steno.demo.blocks import Json
+from tests.builders.blocks import Json
 
 __all__ = ["patch"]
 
