@@ -175,9 +175,10 @@ def _show(name: str, where: tuple[str, ...] | None, screen: Screen, wanted: _Ask
         _raw(session.record(wanted.raw, as_written=True).raw, screen)
     elif wanted.view == "as_resumed":
         client = wanted.client or _LATEST
-        _messages(session.as_resumed(client, prompt=wanted.prompt), screen, wanted)
+        messages = session.as_resumed(client, prompt=wanted.prompt)
+        _messages(messages, found, session, screen, wanted)
     elif wanted.view == "messages":
-        _messages(session.messages(), screen, wanted)
+        _messages(session.messages(), found, session, screen, wanted)
     elif wanted.view == "graph":
         _graph(found, session, screen, wanted)
     else:
@@ -270,7 +271,14 @@ def _raw(data: bytes, screen: Screen) -> None:
         write_bytes(data)
 
 
-def _messages(messages: list[dict[str, Any]], screen: Screen, wanted: _Asked) -> None:
+def _messages(
+    messages: list[dict[str, Any]], found: Found, session: Session, screen: Screen, wanted: _Asked
+) -> None:
+    if messages:
+        from steno.cli.unsent import warn_of_unsent_summary
+
+        name = os.path.basename(found.path).removesuffix(".jsonl")
+        warn_of_unsent_summary(session.transcript, name)
     if not messages and wanted.view == "as_resumed":
         complain(
             f"client {wanted.client or _LATEST} would refuse this file",
