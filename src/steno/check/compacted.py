@@ -72,9 +72,7 @@ def has_unsent_summary(transcript: Transcript) -> bool:
     if next(transcript.of_type("summary"), None) is None:
         # As in most files: asked first, it spares them the graph.
         return False
-    return any(
-        found.matters and found.title is not None for found in unsummed(Graph(transcript))
-    )
+    return any(found.matters and found.title is not None for found in unsummed(Graph(transcript)))
 
 
 def _prompt_below(boundary: Node, below: dict[str, list[Node]]) -> Node | None:

@@ -284,9 +284,7 @@ class _Look:
             case "ai-title":
                 self.ai = line.ai_title or self.ai
             case "summary" if line.summary:
-                self.summaries.append((line.leaf_uuid or "", line.summary))
-                if line.leaf_uuid and self.uuids:
-                    self.behind.add(line.leaf_uuid)
+                self._summary(line.leaf_uuid or "", line.summary)
             case "last-prompt":
                 if line.last_prompt and not _MACHINE.match(line.last_prompt):
                     self.last_prompt = line.last_prompt
@@ -300,6 +298,11 @@ class _Look:
         self.session_id = self.session_id or line.session_id or ""
         if line.uuid:
             self._place(line)
+
+    def _summary(self, leaf: str, title: str) -> None:
+        self.summaries.append((leaf, title))
+        if leaf and self.uuids:
+            self.behind.add(leaf)
 
     def _place(self, line: _Line) -> None:
         self.uuids.add(line.uuid or "")
