@@ -72,7 +72,7 @@ _OMITTED: Final = {
     "tools": ("tool count", "tool counts"),
     "looks": ("command that only looked", "commands that only looked"),
     "slips": ("smaller failure", "smaller failures"),
-    "turn_work": ("summary of the work in a turn", "summaries of the work in turns"),
+    "turn_work": ("list of work in a turn", "lists of work in turns"),
     "texts": ("text", "texts"),
     "calls": ("call", "calls"),
     "agents": ("sub-agent", "sub-agents"),

@@ -171,7 +171,9 @@ def _pruned(brief: Brief, chosen: dict[str, dict[int, int]]) -> Brief:
     opened = tuple(each for at, each in enumerate(brief.open) if at in chosen.get("open", {}))
     told = [turn for turn in brief.turns if not turn.idle]
     answered = {turn.number for turn in told if turn.answer}
-    worked = {turn.number for turn in told if turn.work != Work()}
+    # The work in the only turn is that of the session.
+    is_alone = len(told) == 1 and not brief.elsewhere
+    worked = {turn.number for turn in told if turn.work != Work() and not is_alone}
     counts = {
         "open": len(brief.open) - len(opened),
         "turns": len(told) - len(turns),
