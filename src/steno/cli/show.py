@@ -88,7 +88,9 @@ def _flag(view: str) -> str:
 @click.option("--agent", metavar="ID", help="A sub-agent's own story.")
 @click.option("--thinking", is_flag=True, help="Show thoughts in full.")
 @click.option("--raw", metavar="UUID", help="The exact bytes of one record.")
-@click.option("--all", "everything", is_flag=True, help="Notes, hooks, summaries and long output too.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Notes, hooks, summaries and long output too."
+)
 @options(WHERE, JSON)
 @click.option("--no-pager", is_flag=True, help="Never page.")
 @WIDTH
