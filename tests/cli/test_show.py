@@ -358,3 +358,19 @@ def test_each_compaction_inside_a_turn_is_a_line_where_it_was(steno: Steno, tmp_
     ran = steno("show", path)
     told = " ".join(re.findall(r"│ go|step\d|compacted|All done", ran.out))
     assert told == "│ go step0 compacted step1 compacted step2 compacted All done"
+
+
+def test_all_prints_the_summary_of_every_compaction(steno: Steno, tmp_path: Path) -> None:
+    made = session("2.1.42").turn("first", "yes").compact("All that *was*.\n\n- one\n- two")
+    made.user("go").assistant(tool("Bash", command="make")).result("x")
+    made.compact("Made it.", trigger="auto").assistant("Done.").compact("The end.")
+    path = tmp_path / "talk.jsonl"
+    path.write_bytes(made.bytes())
+    told = steno("show", path, "--all").out
+    marks = ("(manual)", "All that was.", "two", "go", "(auto)", "Made it.", "Done.", "(manual)")
+    at = 0
+    for mark in (*marks, "The end."):
+        at = told.index(mark, at)
+    short = steno("show", path).out
+    assert short.count("compacted (") == 3
+    assert not any(mark in short for mark in ("All that was.", "Made it.", "The end."))

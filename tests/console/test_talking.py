@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.console.moments import killed
 from tests.console.terminal import DOWN, ENTER, ESC, UP, Terminal
+from tests.published import protocol_examples
 
 from steno.model.server.minds import Gate, Reply, Said, text, thinking, tool
 from steno.model.server.script import Script
@@ -280,5 +281,20 @@ def test_a_session_that_another_has_is_refused_and_a_changed_one_is_loaded_again
     console.say("the third prompt")
     console.waits(lambda: b"the third prompt" in first.read_bytes())
     console.idle()
+    console.send("\x04\x04")
+    assert console.ends() == 0
+
+
+def test_a_summary_that_is_not_sent_is_told_on_resume(terminal: Make) -> None:
+    console = terminal(Script().otherwise("Yes."))
+    console.open()
+    console.say("the first prompt")
+    console.told("Yes.")
+    console.idle()
+    (first,) = (console.config / "projects").glob("*/*.jsonl")
+    made = protocol_examples.compacted()
+    first.with_name(f"{made.name}.jsonl").write_bytes(made.data)
+    console.say(f"/resume {made.name}")
+    console.sees("the summary of what was compacted")
     console.send("\x04\x04")
     assert console.ends() == 0

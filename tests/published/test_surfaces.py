@@ -154,15 +154,42 @@ def test_a_clients_session_with_records_of_a_dialect_goes_on_in_a_copy(
     assert sent_in_order(list(server.requests)[-1].body["messages"], home.known)
 
 
-def test_a_session_whose_summary_is_not_sent_says_so(tmp_path: Path, server: Server) -> None:
+UNSENT = "the summary of what was compacted is not sent"
+
+
+@pytest.fixture
+def compacted(tmp_path: Path, server: Server) -> Home:
+    """A home with one session that was compacted as section 9 of 001 has it."""
     home = Home(tmp_path, "tool_usage", server)
     made = protocol_examples.compacted()
     home.path.unlink()
-    path = home.path.with_name(f"{made.name}.jsonl")
-    path.write_bytes(made.data)
-    assert home.run("chat", "-p", "Go on.", "--resume", made.name) == "Yes.\n"
-    assert "only what was said since the last compaction is sent" in home.said
-    assert f"`steno repair {made.name}`" in home.said
-    sent = json.dumps(list(server.requests)[-1].body["messages"])
+    home.path = home.path.with_name(f"{made.name}.jsonl")
+    home.path.write_bytes(made.data)
+    return home
+
+
+@pytest.mark.parametrize("more", [[], ["--fork-session"], ["--rewind"]])
+def test_a_session_whose_summary_is_not_sent_says_so(compacted: Home, more: list[str]) -> None:
+    name = compacted.path.stem
+    if more == ["--rewind"]:
+        records = [json.loads(line) for line in compacted.path.read_bytes().splitlines()]
+        more.append([each["uuid"] for each in records if each["type"] == "user"][-1])
+    assert compacted.run("chat", "-p", "Go on.", "--resume", name, *more) == "Yes.\n"
+    assert compacted.said.count(UNSENT) == 1
+    assert f"`steno repair {name}`" in compacted.said
+    assert compacted.server is not None
+    sent = json.dumps(list(compacted.server.requests)[-1].body["messages"])
     assert "Three faults are fixed." not in sent
-    assert "The audit is complete." in sent
+    assert ("The audit is complete." in sent) == ("--rewind" not in more)
+
+
+@pytest.mark.parametrize("view", ["--as-resumed", "--messages"])
+def test_messages_without_the_summary_say_so(compacted: Home, view: str) -> None:
+    name = compacted.path.stem
+    for arguments in ([], ["--json"]):
+        compacted.run("show", name, view, *arguments)
+        assert compacted.said.count(UNSENT) == 1
+        assert f"`steno repair {name}`" in compacted.said
+    compacted.run("repair", name, "--in-place", "--force")
+    compacted.run("show", name, view)
+    assert compacted.said == ""

@@ -115,19 +115,38 @@ def test_an_abandoned_branch_stands_where_it_left_with_its_cost(tmp_path: Path) 
         assert "this did not work" in opened.partition('class="map"')[0]
 
 
-def test_every_compaction_inside_a_turn_has_a_box(tmp_path: Path) -> None:
-    made = session("2.1.42").user("go")
+@pytest.mark.parametrize("detail", ["prompts", "answers", "steps", "everything"])
+def test_every_compaction_inside_a_turn_has_a_box_where_it_was(tmp_path: Path, detail: str) -> None:
+    made = session("2.1.42").turn("first", "yes").compact("So far.").user("go")
     for number in range(3):
         made.assistant(tool("Bash", command=f"make {number}")).result("x")
         made.compact(f"So far {number}.", trigger="auto")
     made.assistant("All done.")
     with exploring(tmp_path, made) as (found, _):
-        html = found.get(f"/s/{made.session_id}").text
-        boxes = [html.index(f'id="c{number}"') for number in (1, 2, 3)]
-        assert boxes == sorted(boxes)
-        assert [f"So far {number}." in html for number in range(3)] == [True] * 3
+        html = found.get(f"/s/{made.session_id}?detail={detail}").text.partition('class="map"')[0]
+        assert [html.count(f'id="c{number}"') for number in (1, 2, 3, 4)] == [1, 1, 1, 1]
+        marks = ['id="t1"', 'id="c1"', "So far.", 'id="t2"']
+        for number in range(3):
+            marks += [f"make {number}"] * (detail in ("steps", "everything"))
+            marks += [f'id="c{number + 2}"', f"So far {number}."]
+        marks += ["All done."] * (detail != "prompts")
+        places = [html.index(mark) for mark in marks]
+        assert places == sorted(places)
         told = json.loads(found.get(f"/api/v1/sessions/{made.session_id}").text)
-        assert [each["turn"] for each in told["compacted"]] == [1, 1, 1]
+        assert [each["turn"] for each in told["compacted"]] == [2, 2, 2, 2]
+
+
+def test_compactions_inside_a_turn_that_is_a_row_stand_behind_it(tmp_path: Path) -> None:
+    made = session("2.1.42").user("go").assistant(tool("Bash", command="make")).result("x")
+    made.compact("So far.", trigger="auto").assistant("All done.")
+    for number in range(300):
+        made.turn(f"more {number}", "yes")
+    with exploring(tmp_path, made) as (found, _):
+        html = found.get(f"/s/{made.session_id}?turn=300").text.partition('class="map"')[0]
+        places = [html.index(mark) for mark in ('id="f1-1"', 'id="c1"', 'id="f2-')]
+        assert places == sorted(places)
+        turn = found.get(f"/s/{made.session_id}/turns?from=1&to=1").text
+        assert turn.index('id="t1"') < turn.index("make") < turn.index('id="c1"')
 
 
 def test_a_step_of_a_branch_has_a_page_that_leads_back_to_the_branch(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,26 +83,37 @@ def together(program: Program, *commands: list[str]) -> "list[subprocess.Popen[s
     return started
 
 
+def first_to_end(both: "list[subprocess.Popen[str]]") -> "subprocess.Popen[str]":
+    while True:
+        for each in both:
+            if each.poll() is not None:
+                return each
+        # Whoever waits must not take the processor from those that are waited for.
+        time.sleep(0.01)
+
+
 def race(program: Program, script: Script, path: Path, number: int) -> None:
     """Let two programs go on with one session at once: one does, one is refused."""
     door = Door()
-    script.on(f"number {number}", [text("Half", door)])
+    # A scene is for all prompts with its words: `number 1` would answer number 10 as well, through
+    # a door that is open already.
+    prompt = f"number {number:02}"
+    script.on(prompt, [text("Half", door)])
     before = path.read_bytes()
     how = [["-c"], ["--resume", path.stem]][number % 2]
     both = together(
         program,
-        ["chat", "-p", "--resume", path.stem, f"number {number}"],
-        ["chat", "-p", *how, f"number {number}"],
+        ["chat", "-p", "--resume", path.stem, prompt],
+        ["chat", "-p", *how, prompt],
     )
     # Whoever is refused ends at once; the other cannot end before the door is open.
-    loser = None
-    while loser is None:
-        loser = next((each for each in both if each.poll() is not None), None)
+    loser = first_to_end(both)
     (winner,) = [each for each in both if each is not loser]
     out, err = loser.communicate()
     assert loser.returncode == 3, (out, err, path.read_bytes()[len(before) :])
     assert re.search(rf"is in use by process {winner.pid}, since \d{{4}}-", err), err
     assert "--fork-session" in err
+    door.wait_reached()
     door.open()
     out, err = winner.communicate()
     assert (winner.returncode, out) == (0, "Half\n"), err
@@ -135,9 +147,7 @@ def test_two_new_sessions_of_one_id_are_one(program: Program, script: Script) ->
     script.on("go", [text("Half", door)])
     name = "0f0e0d0c-0000-4000-8000-00000000000a"
     both = together(program, *[["chat", "-p", "--session-id", name, "go"]] * 2)
-    loser = None
-    while loser is None:
-        loser = next((each for each in both if each.poll() is not None), None)
+    loser = first_to_end(both)
     _, err = loser.communicate()
     assert loser.returncode in (2, 3), err
     assert "in use by process" in err or "already" in err

@@ -3,13 +3,20 @@
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Final
 
 import msgspec
 
 from steno.check.graph import Graph
 from steno.session.nodes import Node
+from steno.session.transcript import Transcript
 
-__all__ = ["Unsummed", "boundaries", "unsummed"]
+__all__ = ["UNSENT_SUMMARY", "Unsummed", "boundaries", "has_unsent_summary", "unsummed"]
+
+UNSENT_SUMMARY: Final = (
+    "the summary of what was compacted is not sent: it is in a `summary` record, which no client "
+    "sends"
+)
 
 
 class Unsummed(msgspec.Struct, frozen=True):
@@ -58,6 +65,14 @@ def unsummed(graph: Graph) -> Iterator[Unsummed]:
             restart = file.restart(boundary)
             matters = boundary is found[-1] and file.goes_on(boundary, restart)
             yield Unsummed(boundary, file.title(boundary), restart, matters)
+
+
+def has_unsent_summary(transcript: Transcript) -> bool:
+    """Return whether the last summary of a conversation is in a record that no client sends."""
+    if next(transcript.of_type("summary"), None) is None:
+        # As in most files: asked first, it spares them the graph.
+        return False
+    return any(found.matters and found.title is not None for found in unsummed(Graph(transcript)))
 
 
 def _prompt_below(boundary: Node, below: dict[str, list[Node]]) -> Node | None:

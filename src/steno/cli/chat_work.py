@@ -36,10 +36,13 @@ def work_for(asked: "Asked", options: "Options") -> "Work":
         else _newest(options)
     )
     if asked.fork:
-        return fork(options.config, path, options.cwd, session_id=asked.session_id)
-    if asked.rewind:
-        return rewind(path, options.cwd, asked.rewind)
-    return _resume(path, options)
+        work = fork(options.config, path, options.cwd, session_id=asked.session_id)
+    elif asked.rewind:
+        work = rewind(path, options.cwd, asked.rewind)
+    else:
+        work = _resume(path, options)
+    _warn_of_unsent_summary(path)
+    return work
 
 
 def _resume(path: str, options: "Options") -> "Work":
@@ -51,25 +54,16 @@ def _resume(path: str, options: "Options") -> "Work":
     except InDialect as error:
         work = fork(options.config, path, options.cwd)
         complain(str(error), f"it is left as it is; a converted copy goes on: {work.id}")
-    else:
-        _warn_of_unsent_summary(path)
     return work
 
 
 def _warn_of_unsent_summary(path: str) -> None:
-    """Say what is not sent of a session whose last summary is in a record that no client sends."""
-    from steno.check.compacted import unsummed
-    from steno.check.graph import Graph
+    from steno.cli.unsent import warn_of_unsent_summary
     from steno.session.transcript import load
     from steno.store.read import FileSource
 
-    found = [each for each in unsummed(Graph(load(FileSource(path)))) if each.matters]
-    if any(each.title is not None for each in found):
-        complain(
-            "only what was said since the last compaction is sent: its summary is in a `summary` "
-            "record, which no client sends",
-            f"`steno repair {os.path.splitext(os.path.basename(path))[0]}` writes it as a message",
-        )
+    name = os.path.splitext(os.path.basename(path))[0]
+    warn_of_unsent_summary(load(FileSource(path)), name)
 
 
 def _check_id(session_id: str, config: str) -> None:

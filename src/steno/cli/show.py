@@ -88,7 +88,9 @@ def _flag(view: str) -> str:
 @click.option("--agent", metavar="ID", help="A sub-agent's own story.")
 @click.option("--thinking", is_flag=True, help="Show thoughts in full.")
 @click.option("--raw", metavar="UUID", help="The exact bytes of one record.")
-@click.option("--all", "everything", is_flag=True, help="Notes, hooks and long output too.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Notes, hooks, summaries and long output too."
+)
 @options(WHERE, JSON)
 @click.option("--no-pager", is_flag=True, help="Never page.")
 @WIDTH
@@ -175,9 +177,10 @@ def _show(name: str, where: tuple[str, ...] | None, screen: Screen, wanted: _Ask
         _raw(session.record(wanted.raw, as_written=True).raw, screen)
     elif wanted.view == "as_resumed":
         client = wanted.client or _LATEST
-        _messages(session.as_resumed(client, prompt=wanted.prompt), screen, wanted)
+        messages = session.as_resumed(client, prompt=wanted.prompt)
+        _messages(messages, found, session, screen, wanted)
     elif wanted.view == "messages":
-        _messages(session.messages(), screen, wanted)
+        _messages(session.messages(), found, session, screen, wanted)
     elif wanted.view == "graph":
         _graph(found, session, screen, wanted)
     else:
@@ -270,7 +273,14 @@ def _raw(data: bytes, screen: Screen) -> None:
         write_bytes(data)
 
 
-def _messages(messages: list[dict[str, Any]], screen: Screen, wanted: _Asked) -> None:
+def _messages(
+    messages: list[dict[str, Any]], found: Found, session: Session, screen: Screen, wanted: _Asked
+) -> None:
+    if messages:
+        from steno.cli.unsent import warn_of_unsent_summary
+
+        name = os.path.basename(found.path).removesuffix(".jsonl")
+        warn_of_unsent_summary(session.transcript, name)
     if not messages and wanted.view == "as_resumed":
         complain(
             f"client {wanted.client or _LATEST} would refuse this file",

@@ -11,7 +11,7 @@ from steno.console.markdown import markdown_lines
 from steno.report import words
 from steno.safe.terminal import Line, cut, one_line, pad, short_path, width, wrap
 from steno.session.story.branches import Branch
-from steno.session.story.compactions import Compaction, sizes_of
+from steno.session.story.compactions import Compaction, sizes_of, summary_text
 from steno.session.story.prompts import Prompt
 from steno.session.story.steps import Step
 from steno.session.story.turns import Turn
@@ -68,7 +68,7 @@ class Manner(msgspec.Struct):
 def turn_lines(transcript: Transcript, turn: Turn, manner: Manner) -> Iterator[Line]:
     """Yield everything about one turn."""
     if turn.opening is not None:
-        yield from seam_lines(turn.opening, manner)
+        yield from seam_lines(turn.opening, manner, transcript)
     yield from prompt_lines(turn.prompt, turn.number, turn.started, manner)
     teller = StepTeller(manner)
     yield from _apart(teller.lines(transcript, turn.steps[: turn.before]))
@@ -81,7 +81,7 @@ def turn_lines(transcript: Transcript, turn: Turn, manner: Manner) -> Iterator[L
         yield ["    ", *foot]
     if turn.closing is not None:
         yield []
-        yield from seam_lines(turn.closing, manner)
+        yield from seam_lines(turn.closing, manner, transcript)
 
 
 def _apart(lines: Iterable[Line]) -> Iterator[Line]:
@@ -157,8 +157,13 @@ def _context(transcript: Transcript, turn: Turn) -> int:
     return 0
 
 
-def seam_lines(seam: Compaction, manner: Manner) -> Iterator[Line]:
-    """Yield the line that is drawn where the conversation was compacted."""
+def seam_lines(
+    seam: Compaction, manner: Manner, transcript: Transcript | None = None
+) -> Iterator[Line]:
+    """Yield the line that is drawn where the conversation was compacted.
+
+    Where everything is shown, the summary in the transcript follows.
+    """
     said = "compacted" if seam.kind == "full" else "old results dropped"
     parts = [f"{said} ({one_line(seam.trigger)})" if seam.trigger else said]
     if said := words.shrunk(*sizes_of(seam)):
@@ -171,6 +176,11 @@ def seam_lines(seam: Compaction, manner: Manner) -> Iterator[Line]:
     dots = "╌" * max(manner.width - width(said) - 8, 2)
     yield [("╌╌╌╌  ", "yellow"), (said, "yellow"), (f"  {dots}", "yellow")]
     yield []
+    summary = summary_text(transcript, seam) if manner.everything and transcript else ""
+    if summary.strip():
+        for line in prose_lines(summary, manner):
+            yield ["    ", *line]
+        yield []
 
 
 def branch_lines(branches: Iterable[tuple[int, Branch]], manner: Manner) -> Iterator[Line]:
@@ -227,7 +237,7 @@ class StepTeller:
         room = self._manner.width
         if step.seam is not None:
             yield []
-            yield from seam_lines(step.seam, self._manner)
+            yield from seam_lines(step.seam, self._manner, transcript)
             return
         match step.kind:
             case "words" if step.call is not None:

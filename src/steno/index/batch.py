@@ -17,7 +17,7 @@ from steno.index.sums import days_of, lend_titles, recount, sum_days
 from steno.index.tables import Tables
 from steno.index.texts import open_texts
 from steno.index.workers import Reaped, Workers
-from steno.session.story.titles import choose_title
+from steno.session.story.titles import Title, choose_title
 from steno.store.found import Problem
 from steno.store.titles import given_title
 
@@ -135,10 +135,11 @@ class Batch:
             ).fetchall()
             for file, kept in rows:
                 state = decode_state(kept)
-                if file not in self._files and not (state.custom or state.ai):
+                title = _title(state)
+                if file not in self._files and not title.is_given:
                     self._connection.execute(
                         "UPDATE sessions SET named = 0, title = ? WHERE file = ?",
-                        (_title(state), file),
+                        (title.text, file),
                     )
                 yield file
 
@@ -167,14 +168,14 @@ def take_out(connection: sqlite3.Connection, folder: str, files: list[int]) -> N
         texts.close()
 
 
-def _title(state: State, given: str = "") -> str:
+def _title(state: State, given: str = "") -> Title:
     return choose_title(
         custom=state.custom or given,
         ai=state.ai,
         summary=state.summary,
         last_prompt=state.last_prompt,
         first=state.first_prompt,
-    ).text
+    )
 
 
 def _mark(path: str, done: int) -> bytes:

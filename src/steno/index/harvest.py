@@ -17,6 +17,7 @@ from steno.format.source import Source
 from steno.index.fold import Fold
 from steno.index.lines import Block, Line, decode_lines, line_of
 from steno.index.state import Harvest, State
+from steno.store.uuids import uuids_in
 
 __all__ = ["harvest", "lines_of"]
 
@@ -66,6 +67,8 @@ def harvest(
             fold.done = piece.offset + piece.length
         if fold.done - start >= limit:
             break
+    if fold.far_leaves:
+        fold.place_summaries(uuids_in(source, fold.far_leaves, fold.done))
     found = fold.result(source.size)
     if not found.more or found.done == found.start:
         _tell(source, found.state)

@@ -24,7 +24,7 @@ __all__ = [
     "is_converted_state",
 ]
 
-RULES: Final = "8"
+RULES: Final = "9"
 """Which rules files are read by. Whoever changes what is kept of a record, or which words of it are
 searched, counts on: then everything is read again."""
 SHIFT: Final = 40
@@ -84,6 +84,10 @@ class State(msgspec.Struct):
     ai: str = ""
     summary: str = ""
     """The last summary of the session itself; old clients wrote those of others, too."""
+    summary_at: int = -1
+    """The message that it is."""
+    far_summaries: dict[str, tuple[int, str]] = {}
+    """Summaries, and the messages that they are, by a leaf that has not been met so far."""
     last_prompt: str = ""
     first_prompt: str = ""
     started: int | None = None

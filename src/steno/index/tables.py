@@ -12,6 +12,7 @@ from steno.index.state import SHIFT, Doc, Harvest, State, encode_state
 from steno.index.sums import LOCAL_DAY
 from steno.index.texts import FAILED, SPLIT, Texts
 from steno.session.story.threads import WARMUP
+from steno.session.story.titles import Title
 
 __all__ = ["Tables"]
 
@@ -124,7 +125,7 @@ class Tables:
         self.keys.update(row[1] for row in harvest.usage)
         self._index(harvest.file, harvest.docs)
 
-    def settle(self, task: Task, done: int, mark: bytes, state: State, title: str) -> None:
+    def settle(self, task: Task, done: int, mark: bytes, state: State, title: Title) -> None:
         """Note how far a file was read, and what its session is about."""
         row = _session_row(task.file, task.place, state, title)
         gone = round(time.time()) if task.gone else None
@@ -204,9 +205,8 @@ class Tables:
         return known
 
 
-def _session_row(file: int, place: Place, state: State, title: str) -> tuple[Any, ...]:
+def _session_row(file: int, place: Place, state: State, title: Title) -> tuple[Any, ...]:
     is_agent = place.role == "agent"
-    named = bool(state.custom or state.ai)
     figures = state.course.figures()
     agents = int(state.first_prompt != WARMUP) if is_agent else figures.agents
     return (
@@ -215,8 +215,8 @@ def _session_row(file: int, place: Place, state: State, title: str) -> tuple[Any
         (place.agent_id or state.agent) if is_agent else "",
         state.project,
         "" if state.branch == "HEAD" else state.branch,
-        title,
-        int(named),
+        title.text,
+        int(title.is_given),
         state.version,
         figures.model or state.model,
         state.started,

@@ -25,6 +25,7 @@ from steno.session.liveness import (
 from steno.store.archive.opened import opened
 from steno.store.found import Found
 from steno.store.titles import given_title
+from steno.store.uuids import uuids_in
 
 __all__ = ["Glance", "ending_in", "glance", "shown_project"]
 
@@ -208,6 +209,9 @@ def _look_at_ends(source: Source, look: "_Look") -> None:
             break
         size = min(size * 4, source.size)
     look.take(_lines(tail[first:]))
+    far = look.far_leaves()
+    if far:
+        look.uuids |= uuids_in(source, far, source.size)
 
 
 def _lines(data: bytes) -> Iterator[_Line]:
@@ -243,6 +247,8 @@ class _Look:
         self.in_dialect = False
         """Whether a record is written as in a published dialect."""
         self.summaries: list[tuple[str, str]] = []
+        self.behind: set[str] = set()
+        """The leaves of summaries that stand behind a record: those of others stand first."""
         self.uuids: set[str] = set()
         self.last_uuid = ""
         self.started: str | int | float | None = None
@@ -260,6 +266,10 @@ class _Look:
         """Whether nothing further down can hide it, or change its project."""
         return bool(self.project and (self.first_prompt or (self.command and self.answered)))
 
+    def far_leaves(self) -> set[str]:
+        """Return the leaves that the title depends on, and that may be where nobody looked."""
+        return set() if self.custom or self.ai else self.behind - self.uuids
+
     def take(self, lines: Iterable[_Line]) -> None:
         for line in lines:
             self.in_dialect = self.in_dialect or _is_in_dialect(line)
@@ -274,7 +284,7 @@ class _Look:
             case "ai-title":
                 self.ai = line.ai_title or self.ai
             case "summary" if line.summary:
-                self.summaries.append((line.leaf_uuid or "", line.summary))
+                self._summary(line.leaf_uuid or "", line.summary)
             case "last-prompt":
                 if line.last_prompt and not _MACHINE.match(line.last_prompt):
                     self.last_prompt = line.last_prompt
@@ -288,6 +298,11 @@ class _Look:
         self.session_id = self.session_id or line.session_id or ""
         if line.uuid:
             self._place(line)
+
+    def _summary(self, leaf: str, title: str) -> None:
+        self.summaries.append((leaf, title))
+        if leaf and self.uuids:
+            self.behind.add(leaf)
 
     def _place(self, line: _Line) -> None:
         self.uuids.add(line.uuid or "")

@@ -123,6 +123,8 @@ def _session_file(path: str) -> str:
 
 
 def _locked(path: str, session: str) -> int:
+    # Made before it is locked: whoever is refused waits for the name for a short time only.
+    name = _signature(session)
     for _ in range(_TRIES):
         try:
             os.makedirs(os.path.dirname(path), FOLDER, exist_ok=True)
@@ -134,7 +136,7 @@ def _locked(path: str, session: str) -> int:
             if not taken:
                 raise _refused(path, session)
             if _is_named(descriptor, path):
-                _sign(descriptor, session)
+                _sign(descriptor, name)
                 return descriptor
         except Busy:
             os.close(descriptor)
@@ -157,7 +159,7 @@ def _is_named(descriptor: int, path: str) -> bool:
         return False
 
 
-def _sign(descriptor: int, session: str) -> None:
+def _signature(session: str) -> bytes:
     holder = Holder(
         pid=os.getpid(),
         start=process_start(os.getpid()),
@@ -165,9 +167,13 @@ def _sign(descriptor: int, session: str) -> None:
         time=now(),
         path=os.path.realpath(session).encode("utf-8", "replace").decode(),
     )
+    return msgspec.json.encode(holder)
+
+
+def _sign(descriptor: int, name: bytes) -> None:
     os.ftruncate(descriptor, 0)
     os.lseek(descriptor, 0, os.SEEK_SET)
-    os.write(descriptor, msgspec.json.encode(holder))
+    os.write(descriptor, name)
 
 
 def _refused(path: str, session: str) -> Busy:

@@ -323,7 +323,7 @@ def test_a_turn_that_lost_its_details_to_the_budget_is_still_told() -> None:
     words = "<command-name>/plan</command-name><command-args>the chart</command-args>"
     one = session(seed=3).user(words).assistant(tool("Bash", command="ls")).result("x")
     one.assistant("Word " * 400).done().turn("And then?", "Nothing.")
-    written = as_markdown(brief_of(opened(one)), 185)
+    written = as_markdown(brief_of(opened(one)), 195)
     assert "Word" not in written
     assert "/plan the chart" in written
 
@@ -368,6 +368,9 @@ def _held(brief: dict[str, Any]) -> dict[str, int]:
         "turns": len(turns),
         "open": len(brief["open"]),
         **{name: len(value) for name, value in lists.items()},
+        "tools": len(work["tools"]),
+        "looks": work["looks"],
+        "slips": work["slips"],
         **{name: sum(len(turn[name]) for turn in turns) for name in _IN_TURNS},
         "texts": sum(not text["final"] for turn in turns for text in turn["texts"]),
         "agent_texts": sum(len(agent["texts"]) for agent in agents),
@@ -383,4 +386,8 @@ def test_what_is_left_out_for_a_budget_and_what_is_there_add_up(brief: Brief, bu
         there, left = _held(part), part["omitted"]
         sums = {name: number + left.get(name, 0) for name, number in there.items()}
         assert sums == _held(whole)
-        assert not left.keys() - there.keys() - {"answers"}
+        assert not left.keys() - there.keys() - {"answers", "turn_work"}
+        works = {turn["number"]: turn["work"] for turn in whole["turns"]}
+        alone = sum(not turn.idle for turn in brief.turns) == 1 and not brief.elsewhere
+        lost = sum(works[turn["number"]] != turn["work"] for turn in part["turns"]) * (not alone)
+        assert left.get("turn_work", 0) == lost

@@ -2,8 +2,10 @@
 
 from typing import Final
 
+from steno.check.compacted import unsummed
 from steno.check.evidence import Evidence
 from steno.check.findings import Place, Rule
+from steno.check.graph import Graph
 from steno.check.readings import NEWEST, speaks
 from steno.check.rules.ids import is_agent_file
 from steno.format.spans import Span
@@ -212,11 +214,21 @@ def _look_at_roots(evidence: Evidence) -> None:
 
 
 def _look_at_the_beginning(evidence: Evidence) -> None:
-    for node in evidence.graph.conversation:
-        if node.type == "assistant" and node not in evidence.graph.cut_off:
+    graph = evidence.graph
+    for node in graph.conversation:
+        is_answer = node.type == "assistant" and node not in graph.cut_off
+        if is_answer and not _is_led_to_by_a_title(graph, node):
             evidence.note(HEADLESS, node)
         if node.type in _FIRST or node.subtype == "local_command":
             return
+
+
+def _is_led_to_by_a_title(graph: Graph, first: Node) -> bool:
+    """Whether what is before an answer was compacted into a title, which has its own finding."""
+    return any(
+        found.title is not None and (found.restart is first if found.restart else found.matters)
+        for found in unsummed(graph)
+    )
 
 
 def _look_at_lost(evidence: Evidence) -> None:

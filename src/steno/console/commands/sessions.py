@@ -36,12 +36,25 @@ async def _resume(talk: "Talk", arguments: str) -> None:
     cwd = talk.ready.options.cwd
     recorder = started.agent.talk.recorder
     if path != recorder.path:
-        await talk.enter(await asyncio.to_thread(go_on, path, cwd), "resume")
+        work = await asyncio.to_thread(go_on, path, cwd)
+        unsent = await asyncio.to_thread(_unsent, path)
+        await talk.enter(work, "resume")
+        for words in unsent:
+            talk.stream.note(words)
     elif recorder.problem is None:
         talk.stream.note("that is this session", "dim")
     else:
         # What another program has written to it is loaded with it.
         await talk.reenter(partial(go_on, path, cwd))
+
+
+def _unsent(path: str) -> list[str]:
+    """Return what to say of a session whose summary is not sent."""
+    from steno.check.compacted import UNSENT_SUMMARY, has_unsent_summary
+    from steno.session.transcript import load
+    from steno.store.read import FileSource
+
+    return [UNSENT_SUMMARY] if has_unsent_summary(load(FileSource(path))) else []
 
 
 async def _picked(talk: "Talk", name: str) -> str:

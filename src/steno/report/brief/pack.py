@@ -171,13 +171,19 @@ def _pruned(brief: Brief, chosen: dict[str, dict[int, int]]) -> Brief:
     opened = tuple(each for at, each in enumerate(brief.open) if at in chosen.get("open", {}))
     told = [turn for turn in brief.turns if not turn.idle]
     answered = {turn.number for turn in told if turn.answer}
+    # The work in the only turn is that of the session.
+    is_alone = len(told) == 1 and not brief.elsewhere
+    worked = {turn.number for turn in told if turn.work != Work() and not is_alone}
     counts = {
         "open": len(brief.open) - len(opened),
         "turns": len(told) - len(turns),
         # Of the turns that are there: one that is not is counted as a whole.
         "answers": sum(turn.number in answered and not turn.answer for turn in turns),
+        "turn_work": sum(turn.number in worked and turn.work == Work() for turn in turns),
+        "looks": brief.work.looks - work.looks,
+        "slips": brief.work.slips - work.slips,
     }
-    for name in _LISTS:
+    for name in (*_LISTS, "tools"):
         counts[name] = len(getattr(brief.work, name)) - len(getattr(work, name))
     before, after = _counted(told), _counted(turns)
     counts.update({name: before[name] - after[name] for name in before})
@@ -213,7 +219,8 @@ def _pruned_work(work: Work, chosen: dict[str, dict[int, int]]) -> Work:
         **lists,
         tools=work.tools if figures else {},
         looks=work.looks if figures else 0,
-        slips=work.slips if figures else 0,
+        # They are told as a remark on the failures.
+        slips=work.slips if figures and (lists["troubles"] or not work.troubles) else 0,
     )
 
 

@@ -37,6 +37,11 @@ class Title(msgspec.Struct, frozen=True):
     text: str = UNTITLED
     source: TitleSource = "none"
 
+    @property
+    def is_given(self) -> bool:
+        """Whether somebody or something gave it; else it is a prompt."""
+        return self.source in ("custom", "ai", "summary")
+
     def __str__(self) -> str:
         return self.text
 

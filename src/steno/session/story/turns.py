@@ -65,9 +65,14 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
         return None if inside else self.compaction
 
     @property
+    def inner_seams(self) -> tuple[Compaction, ...]:
+        """The seams within it; a step each says where."""
+        return tuple(step.seam for step in self.steps if step.seam is not None)
+
+    @property
     def seams(self) -> tuple[Compaction, ...]:
         """The seam before it and those within it; not the one at its end."""
-        inside = tuple(step.seam for step in self.steps if step.seam is not None)
+        inside = self.inner_seams
         return inside if self.opening is None else (self.opening, *inside)
 
     @property

@@ -23,9 +23,10 @@ from steno.web.place import Place
 from steno.web.render.code import plainly
 from steno.web.render.markdown import markdown
 from steno.web.story.head import Head, Lying, head_of
+from steno.web.story.seams import Seam, seam_of
 from steno.web.story.steps import Manner, step_lines
 from steno.web.story.tale import Tale, name_of
-from steno.web.story.turns import Seam, SideBox, TurnBox, seam_of, side_of, turn_of
+from steno.web.story.turns import SideBox, TurnBox, side_of, turn_of
 
 __all__ = ["Drawn", "Style", "draw"]
 
@@ -175,7 +176,6 @@ class _Drawing:
 
     def _turn_pages(self, *, split: bool) -> None:
         self._begin(0)
-        seams = 0
         length = 0
         self._sides(0)
         for turn in self.tale.turns:
@@ -185,16 +185,15 @@ class _Drawing:
             page = self._pages[-1]
             self._anchors[f"t{turn.number}"] = page.file if split else ""
             before = self.tale.turns[turn.number - 2] if turn.number > 1 else None
-            for seam in turn.seams:
-                seams += 1
-                self._anchors[f"c{seams}"] = page.file if split else ""
-                self._put(seam_of(seam, seams, before, self.tale, self._manner))
+            for seam in filter(None, (*turn.seams, turn.closing)):
+                number = self.tale.seam_numbers[seam.boundary.index]
+                self._anchors[f"c{number}"] = page.file if split else ""
+            if turn.opening is not None:
+                self._put(seam_of(turn.opening, before, self.tale, self._manner))
             length += self._put(turn_of(turn, self.tale, self._manner))
             length += self._sides(turn.number)
             if turn.closing is not None:
-                seams += 1
-                self._anchors[f"c{seams}"] = page.file if split else ""
-                self._put(seam_of(turn.closing, seams, turn, self.tale, self._manner))
+                self._put(seam_of(turn.closing, turn, self.tale, self._manner))
         for page, behind in zip(self._pages, [*self._pages[1:], None], strict=True):
             end = behind.first - 1 if behind is not None else len(self.tale.turns)
             page.label = f"{max(1, page.first)}\N{EN DASH}{end}"

@@ -62,6 +62,11 @@ async function unfold(row) {
   fold.classList.add("busy");
   try {
     const content = made(await ask(row.dataset.src));
+    // Compactions that stood around the row: one within a turn stands there from now on.
+    for (const seam of $$(".seam[id]", content)) {
+      const old = document.getElementById(seam.id);
+      if (old) (seam.parentNode === content ? seam : old).remove();
+    }
     const all = [...content.children];
     fold.replaceWith(content);
     watch();

@@ -37,15 +37,12 @@ def map_of(tale: Tale) -> Markup:
     starts: list[str] = []
     _sides(pen, tale, 0)
     for turn in tale.turns:
-        for _ in turn.seams:
-            pen.made.append(
-                Markup('<line class="seamline" x1="2" x2="37" y1="{0:.1f}" y2="{0:.1f}"/>').format(
-                    pen.y
-                )
-            )
-            pen.y += 7
+        if turn.opening is not None:
+            _seam(pen)
         starts.append(f"{pen.y - 3:.1f}")
         _turn(pen, turn, tale, most)
+        for _ in turn.inner_seams:
+            _seam(pen)
         pen.y += 5
         _sides(pen, tale, turn.number)
     starts.append(f"{pen.y:.1f}")
@@ -54,6 +51,13 @@ def map_of(tale: Tale) -> Markup:
         'aria-label="Map of the session; the frame is what you see">{}'
         '<rect class="view" x=".5" y="0" width="38" height="0" rx="2"/></svg>'
     ).format(",".join(starts), max(_HIGH, pen.y + 8), Markup("").join(pen.made))
+
+
+def _seam(pen: _Pen) -> None:
+    pen.made.append(
+        Markup('<line class="seamline" x1="2" x2="37" y1="{0:.1f}" y2="{0:.1f}"/>').format(pen.y)
+    )
+    pen.y += 7
 
 
 def _turn(pen: _Pen, turn: Turn, tale: Tale, most: int) -> None:

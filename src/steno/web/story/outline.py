@@ -47,7 +47,8 @@ def outline_of(tale: Tale, manner: Manner) -> list[Row]:
     rows: list[Row] = []
     _old(rows, tale, manner, 0)
     for turn in tale.turns[-_MOST:]:
-        rows += [_seam(seam) for seam in turn.seams]
+        if turn.opening is not None:
+            rows.append(_seam(turn.opening))
         rows.append(
             Row(
                 str(turn.number),
@@ -60,6 +61,7 @@ def outline_of(tale: Tale, manner: Manner) -> list[Row]:
                 held=words.tokens(context_at(tale, turn.nodes)) if turn.usage.messages else "",
             )
         )
+        rows += [_seam(seam) for seam in turn.inner_seams]
         _old(rows, tale, manner, turn.number)
         if turn.closing is not None:
             rows.append(_seam(turn.closing))

@@ -14,6 +14,7 @@ from steno.web.links import Links
 from steno.web.paint import part
 from steno.web.render.markdown import markdown
 from steno.web.story.line import END, QUIET, line_html, step_html
+from steno.web.story.seams import seam_html
 from steno.web.story.tale import Tale, name_of
 from steno.web.story.wish import DETAILS, Wish
 
@@ -71,18 +72,23 @@ def step_lines(
     depth: int = 0,
     begin: int = 0,
     end: int | None = None,
+    only_seams: bool = False,
 ) -> list[Html]:
-    """Return the lines of the steps that are drawn, of those from `begin` to `end`."""
+    """Return the lines of the steps that are drawn, of those from `begin` to `end`.
+
+    Compactions stand among them as boxes; with `only_seams` they stand there alone.
+    """
     return [
         _line(place, step, tale, manner, depth)
         for place, step in islice(places_of(steps), begin, end)
-        if not is_hidden(step, manner)
+        if step.seam is not None or not (only_seams or is_hidden(step, manner))
     ]
 
 
 def is_hidden(step: Step, manner: Manner) -> bool:
     """Whether a step is not drawn unless everything is: a note or a hook that went well."""
-    return step.kind in QUIET and not manner.everything and not _matters(step)
+    is_quiet = step.kind in QUIET and step.seam is None
+    return is_quiet and not manner.everything and not _matters(step)
 
 
 def _matters(step: Step) -> bool:
@@ -91,6 +97,8 @@ def _matters(step: Step) -> bool:
 
 
 def _line(place: str, step: Step, tale: Tale, manner: Manner, depth: int) -> Html:
+    if step.seam is not None:
+        return seam_html(step.seam, tale, manner, depth=depth)
     if place not in manner.opened or step.kind == "queued":
         return step_html(step, place, tale, manner)
     body = step_body(step, place, tale, manner, depth=depth)

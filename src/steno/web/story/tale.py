@@ -103,6 +103,12 @@ class Tale:
         return self.thread.turns if self.thread is not None else self.session.turns()
 
     @cached_property
+    def seam_numbers(self) -> dict[int, int]:
+        """The number of each compaction that is shown, by the place of its boundary."""
+        seams = [seam for turn in self.turns for seam in (*turn.seams, turn.closing) if seam]
+        return {seam.boundary.index: number for number, seam in enumerate(seams, 1)}
+
+    @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """Every record of it, in file order, abandoned ones as well."""
         return self.thread.nodes if self.thread is not None else tuple(self.transcript.nodes)

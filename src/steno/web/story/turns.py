@@ -1,26 +1,25 @@
-"""Turns, seams, abandoned branches and rows that stand for turns: what the page is made of."""
+"""Turns, abandoned branches and rows that stand for turns: what the page is made of."""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
-from markupsafe import Markup
 
 from steno.format.records import read_time
 from steno.report import words
 from steno.report.costs import Cost
 from steno.safe.html import Html
 from steno.session.nodes import Node
-from steno.session.story.compactions import Compaction, sizes_of, summary_text
 from steno.session.story.figures import GIVEN_UP, steps_in
 from steno.session.story.prompts import Prompt
 from steno.session.story.steps import one_line
 from steno.session.story.turns import Turn
 from steno.web.bodies.pictures import Shown, thumbnails
 from steno.web.paint import duration, money
-from steno.web.render.markdown import markdown, marked
+from steno.web.render.markdown import marked
 from steno.web.story.prompts import Asked, asked
+from steno.web.story.seams import own_address
 from steno.web.story.steps import Manner, is_hidden, step_lines
 from steno.web.story.tale import Side, Tale
 
@@ -28,13 +27,11 @@ __all__ = [
     "PRIME",
     "Fold",
     "More",
-    "Seam",
     "SideBox",
     "TurnBox",
     "context_at",
     "fold_of",
     "more_of",
-    "seam_of",
     "side_of",
     "turn_of",
 ]
@@ -91,22 +88,6 @@ class Fold(msgspec.Struct):
     kind: str = "fold"
 
 
-class Seam(msgspec.Struct):
-    """Where the conversation was compacted."""
-
-    id: str
-    clock: str
-    word: str
-    figures: str
-    why: str
-    kept: str
-    summary: Markup | None = None
-    summary_raw: str = ""
-    dropped: str = ""
-    raw: str = ""
-    kind: str = "seam"
-
-
 class SideBox(msgspec.Struct):
     """An abandoned branch."""
 
@@ -144,18 +125,18 @@ def turn_of(
     box = TurnBox(f"{prefix}{turn.number}", label or str(turn.number), interrupted=turn.interrupted)
     box.clock = words.clock(turn.started.timestamp()) if turn.started else ""
     box.errors = turn.errors
-    box.href = _own(tale, manner, turn.number)
+    box.href = own_address(tale, manner, turn.number)
     box.raw = here.inside(manner.key, "records", tale.agent, **{"from": first, "turn": turn.number})
     box.records = words.count(len(turn.nodes), "record")
     if turn.prompt is not None:
         box.asked = asked(turn.prompt, _pictures(turn.prompt, tale, manner))
-    if manner.with_steps:
-        box.lines = step_lines(turn.steps, tale, manner, end=turn.before)
-        if turn.before < len(turn.steps):
-            box.later = step_lines(turn.steps, tale, manner, begin=turn.before)
+    if manner.with_steps or turn.inner_seams:
+        only = not manner.with_steps
+        box.lines = step_lines(turn.steps, tale, manner, end=turn.before, only_seams=only)
+        box.later = step_lines(turn.steps, tale, manner, begin=turn.before, only_seams=only)
     if not manner.everything:
         box.hidden = _hidden(turn, manner)
-        box.more = _own(tale, manner, turn.number, detail="everything")
+        box.more = own_address(tale, manner, turn.number, detail="everything")
     if manner.detail != "prompts" and turn.answer:
         box.answer = marked(turn.answer)
     if manner.detail != "prompts":
@@ -180,13 +161,6 @@ def _hidden(turn: Turn, manner: Manner) -> str:
         return "Show its steps" if turn.steps else ""
     left = Counter(step.kind for step in turn.steps if is_hidden(step, manner))
     return ", ".join(words.count(left[kind], kind) for kind in ("note", "hook") if left[kind])
-
-
-def _own(tale: Tale, manner: Manner, turn: int, detail: str = "") -> str:
-    wanted = detail or ("" if manner.detail == "steps" else manner.detail)
-    if tale.agent:
-        return manner.links.agent(manner.key, tale.agent, f"t{turn}", turn=turn, detail=wanted)
-    return manner.links.session(manner.key, f"t{turn}", turn=turn, detail=wanted)
 
 
 def _figures(box: TurnBox, turn: Turn, tale: Tale) -> None:
@@ -246,41 +220,10 @@ def fold_of(turns: Sequence[Turn], tale: Tale, manner: Manner) -> Fold:
         last,
         f"{', '.join(parts)}: {said}" if parts and said else ", ".join(parts) or said,
         money(cost.known),
-        _own(tale, manner, first),
+        own_address(tale, manner, first),
         manner.links.inside(manner.key, "turns", tale.agent, **query),
         sum(turn.errors for turn in turns),
     )
-
-
-def _kept(seam: Compaction) -> str:
-    """Return what a compaction kept of the conversation before it."""
-    said = words.kept_messages(seam.messages_before, seam.messages_kept, seam.ratio)
-    if said or not seam.kept:
-        return said
-    return f"{words.count(len(seam.kept), 'record')} kept word for word"
-
-
-def seam_of(seam: Compaction, number: int, before: Turn | None, tale: Tale, manner: Manner) -> Seam:
-    """Return a compaction; `number` counts them, `before` is the turn that it came behind."""
-    record = tale.transcript.record(seam.boundary)
-    why = {"auto": "automatic", "manual": "asked for"}.get(seam.trigger, seam.trigger)
-    took = f"took {duration(seam.duration)}" if seam.duration else ""
-    made = Seam(
-        f"c{number}",
-        words.clock(record.time.timestamp()) if record.time else "",
-        "Compacted" if seam.kind == "full" else "Old results dropped",
-        words.shrunk(*sizes_of(seam)),
-        ", ".join(part for part in (why, took) if part),
-        _kept(seam),
-        raw=manner.links.record(manner.key, seam.boundary.offset, tale.agent),
-    )
-    if seam.summary is not None:
-        text = summary_text(tale.transcript, seam)
-        made.summary = markdown(text) if text else None
-        made.summary_raw = manner.links.record(manner.key, seam.summary.offset, tale.agent)
-    if before is not None:
-        made.dropped = _own(tale, manner, before.number)
-    return made
 
 
 def side_of(side: Side, tale: Tale, manner: Manner, *, opened: bool = False) -> SideBox:

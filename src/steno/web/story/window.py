@@ -4,17 +4,16 @@ from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from steno.session.story.turns import Turn
+from steno.web.story.seams import Seam, seam_of
 from steno.web.story.steps import Manner
 from steno.web.story.tale import Tale
 from steno.web.story.turns import (
     Fold,
     More,
-    Seam,
     SideBox,
     TurnBox,
     fold_of,
     more_of,
-    seam_of,
     side_of,
     turn_of,
 )
@@ -81,7 +80,6 @@ def between(
 def _drawn(
     tale: Tale, manner: Manner, turns: Sequence[Turn], full: range, branch: int
 ) -> Iterator[Piece]:
-    seams = _numbered_seams(tale)
     if turns and turns[0].number == 1:
         yield from _sides(tale, manner, 0, branch)
     size = max(1, -(-max(full.start - 1, len(turns) - full.stop + 1, 1) // _ROWS))
@@ -92,27 +90,24 @@ def _drawn(
             yield fold_of(row, tale, manner)
             row = []
         before = tale.turns[turn.number - 2] if turn.number > 1 else None
-        for seam in turn.seams:
-            yield seam_of(seam, seams[seam.boundary.index], before, tale, manner)
+        if turn.opening is not None:
+            yield seam_of(turn.opening, before, tale, manner)
         if shown:
             yield turn_of(turn, tale, manner)
             yield from _sides(tale, manner, turn.number, branch)
         else:
             row.append(turn)
-        if turn.closing is not None:
+        # A row has no room for those within the turn: they stand behind it.
+        behind = () if shown else turn.inner_seams
+        for seam in (*behind, turn.closing):
+            if seam is None:
+                continue
             if row:
                 yield fold_of(row, tale, manner)
                 row = []
-            number = seams[turn.closing.boundary.index]
-            yield seam_of(turn.closing, number, turn, tale, manner)
+            yield seam_of(seam, turn, tale, manner)
     if row:
         yield fold_of(row, tale, manner)
-
-
-def _numbered_seams(tale: Tale) -> dict[int, int]:
-    """Return the number of each compaction that is shown, by the place of its boundary."""
-    seams = [seam for turn in tale.turns for seam in (*turn.seams, turn.closing) if seam]
-    return {seam.boundary.index: number for number, seam in enumerate(seams, 1)}
 
 
 def _sides(tale: Tale, manner: Manner, after: int, branch: int) -> Iterator[SideBox | More]:
