@@ -1,6 +1,5 @@
 """Records one after the other, and what the index keeps of each."""
 
-from collections.abc import Iterable
 from typing import Any, Final, cast
 
 import msgspec
@@ -15,6 +14,7 @@ from steno.index.course import calls_of
 from steno.index.lines import Block, Line
 from steno.index.moments import millis
 from steno.index.state import SHIFT, Call, Doc, Harvest, LastState, Row, State, Turn
+from steno.index.summaries import Summaries
 from steno.index.tally import Tally, key_of
 from steno.index.words import Part, parts_of
 from steno.session.liveness import LastMessage
@@ -48,8 +48,6 @@ _LAST: Final[dict[Origin, LastMessage]] = {
 }
 _EXITS: Final = frozenset(("/exit", "/quit"))
 _TITLE: Final = 200
-_FAR: Final = 64
-"""Of how many summaries the leaf is waited for."""
 
 
 class Fold:
@@ -75,7 +73,7 @@ class Fold:
         self._sizes: list[Row] = []
         self._links: list[Row] = []
         self._docs: list[Doc] = []
-        self._far: set[str] = set()
+        self.summaries = Summaries(state)
 
     def take(
         self, line: Line, raw: bytes, offset: int, length: int, record: Record | None = None
@@ -130,8 +128,7 @@ class Fold:
     def _place(self, line: Line, time: int | None) -> None:
         """Keep what a record of the graph says about the session."""
         state = self._state
-        if line.uuid in state.far_summaries:
-            self.place_summaries((line.uuid,))
+        self.summaries.meet(line.uuid)
         if not line.is_sidechain:
             state.last_uuid = line.uuid or ""
         state.project = state.project or line.cwd or ""
@@ -372,34 +369,8 @@ class Fold:
     def _summary(self, line: Line, message: int) -> None:
         """Keep a summary, for whatever session it is."""
         if line.summary:
-            title, leaf, state = line.summary[:_TITLE], line.leaf_uuid or "", self._state
-            self._link(message, "summary", leaf, title)
-            # One for another session names a record that is not here.
-            if leaf and leaf in (state.last_uuid, *state.course.near):
-                self._sum_up(message, title)
-            elif leaf:
-                state.far_summaries.pop(leaf, None)
-                state.far_summaries[leaf] = message, title
-                if len(state.far_summaries) > _FAR:
-                    del state.far_summaries[next(iter(state.far_summaries))]
-                if state.last_uuid:
-                    self._far.add(leaf)
-
-    def _sum_up(self, message: int, title: str) -> None:
-        """Take a summary for one of this session; the last of them in the file counts."""
-        state = self._state
-        if message >= state.summary_at:
-            state.summary, state.summary_at = title, message
-
-    @property
-    def far_leaves(self) -> set[str]:
-        """The leaves of summaries here that may be records somewhere before them."""
-        return self._far.intersection(self._state.far_summaries)
-
-    def place_summaries(self, leaves: Iterable[str]) -> None:
-        """Take the summaries with these leaves, which are records of the file, for its own."""
-        for leaf in leaves:
-            self._sum_up(*self._state.far_summaries.pop(leaf))
+            self._link(message, "summary", line.leaf_uuid or "", line.summary[:_TITLE])
+            self.summaries.take(line.leaf_uuid or "", message, line.summary[:_TITLE])
 
     def _note(self, line: Line, kind: str, message: int, raw: bytes) -> None:
         state = self._state

@@ -67,8 +67,8 @@ def harvest(
             fold.done = piece.offset + piece.length
         if fold.done - start >= limit:
             break
-    if fold.far_leaves:
-        fold.place_summaries(uuids_in(source, fold.far_leaves, fold.done))
+    if far := fold.summaries.far_leaves:
+        fold.summaries.place(uuids_in(source, far, fold.done))
     found = fold.result(source.size)
     if not found.more or found.done == found.start:
         _tell(source, found.state)
