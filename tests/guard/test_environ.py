@@ -15,7 +15,9 @@ import os
 from steno.guard.environ import forget
 forget(["SECRET", "MISSING", "EMPTY"])
 print(sorted(name for name in os.environ if name in ("SECRET", "KEPT", "SECRETS", "EMPTY")))
-print([part for part in open("/proc/self/environ", "rb").read().split(b"\\0") if b"x-" in part])
+names = (b"KEPT=", b"SECRETS=", b"EMPTY=")
+parts = open("/proc/self/environ", "rb").read().split(b"\\0")
+print([part for part in parts if part.startswith(names) and part.split(b"=")[1]])
 print([p for p in open("/proc/self/environ", "rb").read().split(b"\\0") if p[:7] == b"SECRET="])
 """
 

@@ -27,8 +27,8 @@ class TitleCompactions:
     def boundaries(self) -> dict[int, Node]:
         """The boundary that a record without a parent follows, by the index of the record.
 
-        Nothing hangs on such a boundary, and up to the record nothing goes on from what stood before
-        it. Several records may follow one boundary: the first prompt may have been edited.
+        Nothing hangs on such a boundary, and up to the record no message goes on from what stood
+        before it. Several records may follow one boundary: the first prompt may have been edited.
         """
         found: dict[int, Node] = {}
         nodes, by_uuid = self._transcript.nodes, self._transcript.by_uuid
@@ -46,9 +46,13 @@ class TitleCompactions:
                 continue
             elif node.parent is None:
                 found[node.index] = boundary
-            elif (above := by_uuid.get(node.parent)) is not None and above.index < boundary.index:
+            elif node.is_message and self._is_before(node.parent, boundary):
                 boundary = None
         return found
+
+    def _is_before(self, uuid: str, boundary: Node) -> bool:
+        node = self._transcript.by_uuid.get(uuid)
+        return node is not None and node.index < boundary.index
 
     def summary_of(self, boundary: Node) -> Node | None:
         """Return the `summary` record that was written with a boundary.
