@@ -13,6 +13,7 @@ from tests.published import protocol_examples
 from tests.published.files import FILES, NESTED, Known, in_a_clients_file
 from tests.published.test_dialects import sent_in_order
 
+import steno
 from steno.check.checkup import check
 from steno.format.source import BytesSource
 from steno.model.server.app import Server, serving
@@ -39,21 +40,24 @@ class Home:
         self.path.write_bytes(self.known.data)
         self.server = server
 
-    def run(self, *arguments: str) -> str:
+    def run(
+        self, *arguments: str, code: int = 0, program: tuple[str, ...] = ("-m", "steno")
+    ) -> str:
         env = {
             "PATH": os.environ["PATH"],
-            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+            # The package that the tests import, whichever one is installed.
+            "PYTHONPATH": str(Path(steno.__file__).parents[1]),
             "HOME": str(self.folder),
             "CLAUDE_CONFIG_DIR": str(self.root),
             "STENO_HOME": str(self.folder / "steno"),
             "ANTHROPIC_API_KEY": KEY,
             "ANTHROPIC_BASE_URL": self.server.url if self.server is not None else "",
         }
-        command = [sys.executable, "-m", "steno", *arguments]
+        command = [sys.executable, *program, *arguments]
         ran = subprocess.run(
             command, capture_output=True, text=True, env=env, cwd=self.folder, check=False
         )
-        assert ran.returncode == 0, ran.stderr
+        assert ran.returncode == code, ran.stderr
         self.said = ran.stderr
         return ran.stdout
 
@@ -92,19 +96,13 @@ def test_search_finds_what_is_not_deleted(home: Home) -> None:
     found = home.json("search", home.known.prompts[0].split()[0])
     assert json.dumps(found).count(home.known.prompts[0]) >= 1
     if "Deleted prompt" in home.known.absent:
-        ran = subprocess.run(
-            [sys.executable, "-m", "steno", "search", '"Deleted prompt"'],
-            capture_output=True,
-            text=True,
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(home.folder),
-                "CLAUDE_CONFIG_DIR": str(home.root),
-                "STENO_HOME": str(home.folder / "steno"),
-            },
-            check=False,
-        )
-        assert ran.stdout.startswith("Nothing found")
+        assert home.run("search", '"Deleted prompt"', code=1).startswith("Nothing found")
+
+
+def test_commands_run_the_package_that_the_tests_import(tmp_path: Path) -> None:
+    home = Home(tmp_path, "flags")
+    found = home.run(program=("-c", "import steno; print(steno.__file__)"))
+    assert found.strip() == steno.__file__
 
 
 def test_the_messages_are_exported(home: Home) -> None:

@@ -147,7 +147,7 @@ class _Lines:
             said = f"{helper.kind} {helper.task}"
             yield self._row(("▪", "magenta"), said, helper.status, steps)
         for ran in work.commands[-_ROWS:]:
-            mark = ("▸", "dim") if ran.state == "ok" else ("✗", "red")
+            mark = ("▸", "dim") if ran.state in ("ok", "unknown") else ("✗", "red")
             yield self._row(mark, ran.command, "" if ran.state == "ok" else ran.outcome)
         if len(work.commands) > _ROWS:
             more = words.count(len(work.commands) - _ROWS, "command")

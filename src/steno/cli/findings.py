@@ -160,6 +160,8 @@ def _said(path: str, found: Finding, room: int) -> str:
         return ""
     piece = next(read_pieces(BytesSource(data)), None) if whole else None
     if isinstance(piece, Record):
+        if piece.dialect != "claude" and piece.fields.get("isDeleted") is True:
+            return one_line(f"{piece.kind}  deleted", room)
         return one_line(f"{piece.kind}  {excerpt(piece, room)}", room)
     return one_line(data[:_RAW].strip(b"\0").decode("utf-8", "replace"), room)
 

@@ -127,7 +127,8 @@ def _line(session: Session, place: _Place, width: int, *, on: bool, leaf: bool) 
     kind = one_line(record.kind, column)
     room = width - len(rails) - 14 - column
     notes = cut(_notes(node, session, leaf=leaf), room)
-    said = excerpt(record, max(room - len(notes), 0))
+    is_deleted = node.type == "deleted"
+    said = "" if is_deleted else excerpt(record, max(room - len(notes), 0))
     style = "" if on else "magenta" if node.sidechain else "dim"
     return [
         (rails, "dim"),

@@ -101,7 +101,7 @@ def _turn_with(turns: list[Turn], node: Node) -> Turn | None:
 
 def spot_lines(story: Story, spot: Spot, manner: Manner) -> Iterator[Line]:
     """Yield the turn that a record is in, from a little before it to a little behind."""
-    turn = spot.turn
+    turn = spot.turn.with_deleted() if spot.turn and manner.everything else spot.turn
     if turn is None:
         yield from _alone(spot, manner)
         return
@@ -166,6 +166,9 @@ def _left(number: int, where: str) -> Iterator[Line]:
 
 def _said(spot: Spot, manner: Manner) -> Iterator[Line]:
     """Yield the words of the record, all that a search finds in it."""
+    if spot.node.type == "deleted" and not manner.everything:
+        yield ["    ", ("deleted  --all shows what it says", "dim")]
+        return
     record = spot.transcript.record(spot.node)
     texts = [part.text for part in parts_of(line_of(record), record.line) if part.text]
     text = "\n\n".join(texts) or excerpt(record, _PROSE)

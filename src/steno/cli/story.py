@@ -50,7 +50,7 @@ class Story:
     ) -> Iterator[Line]:
         """Yield the story, or the part of it that was asked for."""
         transcript, turns = self._part(branch, agent)
-        chosen = _only(turns, turn)
+        chosen = _only(_shown(turns, everything=manner.everything), turn)
         yield from self._head(turns, branch, agent)
         main = branch is None and agent is None
         for each in chosen:
@@ -178,9 +178,16 @@ class Story:
             "dialect": look.dialect,
             "records_in_dialect": records_in_dialect(self._session.transcript.source),
             "status": look.status,
-            "turns": [_turn_json(each, everything=everything) for each in _only(turns, turn)],
+            "turns": [
+                _turn_json(each) for each in _only(_shown(turns, everything=everything), turn)
+            ],
             "abandoned": [_branch_json(each) for each in self._session.branches],
         }
+
+
+def _shown(turns: list[Turn], *, everything: bool) -> list[Turn]:
+    """Return turns as they are shown: with what is deleted only on request."""
+    return [turn.with_deleted() for turn in turns] if everything else turns
 
 
 def _only(turns: list[Turn], number: int | None) -> list[Turn]:
@@ -204,9 +211,8 @@ def _branch_json(branch: Branch) -> dict[str, Any]:
     }
 
 
-def _turn_json(turn: Turn, *, everything: bool) -> dict[str, Any]:
+def _turn_json(turn: Turn) -> dict[str, Any]:
     prompt = turn.prompt
-    steps = [step for step in turn.steps if everything or not _is_deleted(step)]
     seam = turn.compaction
     return {
         "number": turn.number,
@@ -217,7 +223,7 @@ def _turn_json(turn: Turn, *, everything: bool) -> dict[str, Any]:
             "images": prompt.images,
             "uuid": prompt.node.uuid,
         },
-        "steps": [step_json(step) for step in steps],
+        "steps": [step_json(step) for step in turn.steps],
         "answer": turn.answer,
         "started": turn.started,
         "ended": turn.ended,
@@ -230,10 +236,6 @@ def _turn_json(turn: Turn, *, everything: bool) -> dict[str, Any]:
         "compaction": seam and seam_json(seam),
         "closing": turn.closing and seam_json(turn.closing),
     }
-
-
-def _is_deleted(step: Step) -> bool:
-    return step.call is not None and step.call.type == "deleted"
 
 
 def seam_json(seam: Compaction) -> dict[str, Any]:

@@ -272,7 +272,8 @@ class StepTeller:
             return
         # The rail takes six columns of what its lines have to themselves.
         narrow = msgspec.structs.replace(self._manner, width=self._manner.width - 6)
-        for line in StepTeller(narrow, self._depth + 1).lines(thread.transcript, thread.steps):
+        steps = thread.steps_with_deleted if narrow.everything else thread.steps
+        for line in StepTeller(narrow, self._depth + 1).lines(thread.transcript, steps):
             yield ["    ", ("│ ", who), *line]
         if thread.report:
             said = one_line(thread.report, narrow.width - 2)
@@ -359,4 +360,4 @@ def _mark(step: Step) -> tuple[str, str]:
         return "✓", "yellow"
     if step.state in _STATES:
         return _STATES[step.state]
-    return ("✓", "green") if step.verb == "Bash" else ("", "")
+    return ("✓", "green") if step.verb == "Bash" and step.state == "ok" else ("", "")

@@ -14,6 +14,7 @@ from steno.session.story.compactions import Compaction, is_seam, seam_of
 from steno.session.story.prompts import Prompt
 from steno.session.story.scenes import Scene
 from steno.session.story.steps import Draft, Step, one_line
+from steno.session.story.telling import answered_by
 from steno.session.story.turns import Story
 
 __all__ = ["Voice"]
@@ -127,7 +128,7 @@ class Voice:
         self._told = len(now.drafts)
         for draft in fresh:
             # A note that was put in further up moves some that were told behind the mark.
-            if draft.call is not node:
+            if draft.call is not node or draft.is_deleted:
                 continue
             text = draft.text
             if draft.kind == "thought":
@@ -153,9 +154,9 @@ class Voice:
         return now.counter.output_of(name)
 
     def _results(self, record: Record, node: Node, now: Scene) -> Iterator[Event]:
-        for name in dict.fromkeys(node.results):
+        for name in dict.fromkeys((*node.results, *answered_by(record))):
             draft = self._story.call(name)
-            if draft is not None and draft.result is node:
+            if draft is not None and (draft.result is node or draft.state == "unknown"):
                 self._ended = ""
                 step = draft.step(self._tokens(draft, now))
                 yield self._event("outcome", record, step=step)

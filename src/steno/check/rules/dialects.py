@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 from steno.check.findings import Findings, Place, Rule
 from steno.check.published import PAGE
+from steno.check.rules.dialect_types import UNKNOWN, unknown_type
 from steno.check.rules.fields import DIALECT
 from steno.format.dialects.converted import ConvertedSource
 from steno.format.dialects.names import OPERATIONS, ROLES, Dialect
@@ -152,6 +153,7 @@ MIXED: Final = Rule(
 )
 RULES: Final = (
     MIXED,
+    UNKNOWN,
     REQUIRED,
     NO_MESSAGE,
     DUPLICATE,
@@ -177,6 +179,7 @@ _FLAGS: Final = ("isSidechain", "isDeleted", "isAborted", "isMeta", "isError", "
 _ISO: Final = re.compile(r"\d{4}-?\d{2}-?\d{2}T\d{2}")
 _SECONDS: Final = range(10**9, 10**11)
 """Numbers that are times of this century in seconds, and of 1970 to 1973 in milliseconds."""
+_LONGEST: Final = 80
 _BLOCKS: Final[dict[str, dict[str, type]]] = {
     "text": {"text": str},
     "tool_use": {"id": str, "name": str, "input": dict},
@@ -207,11 +210,13 @@ class _Watch:
     """One file, record by record."""
 
     def __init__(self, dialect: Dialect, findings: Findings, unmatched: frozenset[int]) -> None:
-        self._most = dialect
+        self._most: Dialect = dialect
         """The form of most messages of the file."""
         self._form = dialect
         """The form of the record that is looked at."""
         self._met: set[Dialect] = set()
+        self._unknown: set[str] = set()
+        """The types and subtypes that no description gives, as far as they were met."""
         self._unmatched = unmatched
         """Where results lie that no call could be found for."""
         self._findings = findings
@@ -233,6 +238,7 @@ class _Watch:
         if self._most not in (form, "claude") and (form != "claude" or kind in ROLES):
             self._note(MIXED, place, form if form != "claude" else "the real client's")
         self._form = form
+        self._kind(fields, place, self._most if form == "claude" else form)
         if form == "claude":
             self._remember(fields, place)
             return
@@ -248,6 +254,12 @@ class _Watch:
             self._flat(fields, place)
         else:
             self._nested(fields, place)
+
+    def _kind(self, fields: Json, place: Place, form: Dialect) -> None:
+        name = unknown_type(fields, form)
+        if name and name not in self._unknown:
+            self._unknown.add(name)
+            self._note(UNKNOWN, place, name[:_LONGEST])
 
     def _remember(self, fields: Json, place: Place) -> None:
         """Remember what records of a dialect may name of one of the client's."""

@@ -188,6 +188,18 @@ class ConvertedSource:
             if isinstance(row, Row) and row.uuid and (row.deleted or row.inactive)
         )
 
+    def deleted(self) -> dict[int, tuple[str, ...]]:
+        """Return which records of the original file are deleted, by where they lie.
+
+        With each are the calls whose results alone are deleted of it; none where all of it is.
+        """
+        rows = (line.made_from for line in self._lines if line.purpose in ("record", "deleted"))
+        return {
+            row.offset: () if row.deleted else row.gone
+            for row in rows
+            if isinstance(row, Row) and (row.deleted or row.gone)
+        }
+
     def records_to_resume(self) -> Iterator[Json]:
         """Yield the records of a file that clients resume: what is hidden is left out."""
         hidden = self.hidden()

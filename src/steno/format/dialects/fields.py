@@ -10,6 +10,7 @@ from steno.format.records import read_time, time_text
 
 __all__ = ["boundary_of", "client_fields", "client_time", "deleted_fields", "derived_uuid"]
 __all__ += ["interruption_of", "keeps_parent", "leaf_marker", "link_to", "summary_of"]
+__all__ += ["without_results"]
 
 _INTERRUPTED: Final = "[Request interrupted by user]"
 _INTERRUPTED_CALL: Final = "[Request interrupted by user for tool use]"
@@ -185,6 +186,18 @@ def _result(fields: Json, row: Row) -> Json:
     return record
 
 
+def without_results(fields: Json, calls: tuple[str, ...]) -> Json:
+    """Return a record of the original file without the results of some calls."""
+    content = content_of(fields)
+    if not isinstance(content, list):
+        return fields
+    kept = [block for block in cast("list[Any]", content) if not _answers(block, calls)]
+    message = fields.get("message")
+    if isinstance(message, dict):
+        return {**fields, "message": {**cast("Json", message), "content": kept}}
+    return {**fields, "content" if message is None else "message": kept}
+
+
 def _has_results(content: list[Any]) -> bool:
     return any(
         isinstance(block, dict) and cast("Json", block).get("type") == "tool_result"
@@ -262,7 +275,9 @@ def deleted_fields(fields: Json, row: Row) -> Json:
     record = {key: fields[key] for key in kept if key in fields}
     record["parentUuid"] = link_to(row.above)
     record["timestamp"] = client_time(fields.get("timestamp"))
-    return {"type": "deleted", **record, "content": _words(content_of(fields)), "deleted": fields}
+    said = _words(content_of(fields))
+    answers = list(row.results) if row.kind == "result" else []
+    return {"type": "deleted", **record, "content": said, "answers": answers, "deleted": fields}
 
 
 def _words(content: Any) -> str:

@@ -69,7 +69,8 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
     cut: dict[str, int] = {}
     """The parameters that were cut, with the characters of their whole values."""
     state: State = "open"
-    """How it ended: `ok`, `failed`, `denied` (not allowed), `interrupted`, or `open` (no result)."""
+    """How it ended: `ok`, `failed`, `denied` (not allowed), `interrupted`, `open` (no result), or `unknown`
+    (the result is deleted)."""
     outcome: str = ""
     """The result in a few words."""
     seconds: float | None = None

@@ -29,6 +29,7 @@ STATES: Final = {
     "denied": "not allowed",
     "open": "no result",
     "interrupted": "interrupted",
+    "unknown": "not known",
 }
 _INLINE: Final = 200
 _NAME: Final = 80

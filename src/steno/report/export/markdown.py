@@ -58,7 +58,7 @@ def _step(told: Told) -> str:
     if step.subject and not said:
         said = f" {_inline(one_line(step.subject))}"
     end = f" — {_inline(step.outcome)}" if step.outcome else ""
-    state = f" **({step.state})**" if step.state not in ("ok", "open") else ""
+    state = f" **({step.state})**" if step.state not in ("ok", "open", "unknown") else ""
     made = f"{pad}- **{_inline(step.verb)}**{said}{end}{state}\n"
     for text in (told.asked, told.result):
         if text.strip():

@@ -46,7 +46,7 @@ def _step(told: Told) -> str:
         return f"\n{_RULE}\n{_COMPACTED}\n"
     pad = "  " * (told.depth + 1)
     parts = (clean(step.verb), clean(step.subject), clean(step.outcome))
-    state = "" if step.state in ("ok", "open") else f"  ({step.state})"
+    state = "" if step.state in ("ok", "open", "unknown") else f"  ({step.state})"
     made = pad + "  ".join(part for part in parts if part) + state + "\n"
     for text in (told.asked, told.result):
         if text.strip():

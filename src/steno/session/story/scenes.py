@@ -137,9 +137,14 @@ class Scene:
         if self.ended is None or time > self.ended:
             self.ended = time
 
+    @property
+    def latest(self) -> Draft | None:
+        """The last step, of those that are not deleted."""
+        return next((draft for draft in reversed(self.drafts) if not draft.is_deleted), None)
+
     def last_error(self) -> Draft | None:
         """Return the error that has just happened, if nothing came after it."""
-        last = self.drafts[-1] if self.drafts else None
+        last = self.latest
         return last if last is not None and last.kind == "error" else None
 
     # End
@@ -147,6 +152,7 @@ class Scene:
     def finish(self, *, final: bool) -> tuple[tuple[Step, ...], str, int]:
         """Return the steps, the answer, and how many of the steps came before it.
 
+        What is deleted is among the steps.
         `final` when no turn comes behind this one.
         """
         drafts = self._shown()

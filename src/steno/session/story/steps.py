@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from steno.session.story.compactions import Compaction
     from steno.session.story.threads import Thread
 
-__all__ = ["Draft", "FileTouch", "Kind", "State", "Step", "one_line"]
+__all__ = ["RESULT_DELETED", "Draft", "FileTouch", "Kind", "State", "Step", "one_line"]
 
 Kind: TypeAlias = Literal[
     "tool", "agent", "thought", "words", "queued", "hook", "error", "note", "unknown"
@@ -26,7 +26,11 @@ error    the API refused, or was tried again
 note     reminders, local commands, notices: shown on demand
 unknown  a kind of record or block this version does not know
 """
-State: TypeAlias = Literal["ok", "failed", "denied", "open", "interrupted"]
+State: TypeAlias = Literal["ok", "failed", "denied", "open", "interrupted", "unknown"]
+"""unknown  a tool call whose result is deleted: it was answered, and nothing says how
+"""
+RESULT_DELETED: Final = "result deleted"
+"""The outcome of such a call."""
 _WORK: Final = frozenset(("tool", "agent", "error", "unknown"))
 _LONGEST = 500
 
@@ -83,6 +87,11 @@ class Step(msgspec.Struct, frozen=True):
         return self.kind in _WORK
 
     @property
+    def is_deleted(self) -> bool:
+        """Whether it only says what a deleted record said."""
+        return self.call is not None and self.call.type == "deleted"
+
+    @property
     def has_failed(self) -> bool:
         """Whether it counts as a failed step."""
         return self.state == "failed" and self.is_work
@@ -108,6 +117,11 @@ class Draft(msgspec.Struct, eq=False):
     message_id: str = ""
     text: str = ""
     seam: "Compaction | None" = None
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether it only says what a deleted record said."""
+        return self.call is not None and self.call.type == "deleted"
 
     def step(self, tokens: int | None = None, *, cut: bool = False) -> Step:
         """Return the step as it stands; `cut` says that nothing more will come of an open one."""

@@ -23,13 +23,14 @@ from steno.session.nodes import Node
 from steno.session.story.outcomes import AGENT_TOOLS, outcome_of, subject_of, touch_of
 from steno.session.story.prompts import Origin, inside, tagged, words_of
 from steno.session.story.scenes import Scene, Work
-from steno.session.story.steps import Draft, one_line
+from steno.session.story.steps import RESULT_DELETED, Draft, one_line
 from steno.session.story.usage import SYNTHETIC
 
 if TYPE_CHECKING:
     from steno.session.story.threads import Thread
 
-__all__ = ["Teller"]
+__all__ = ["Teller", "answered_by"]
+
 
 _NOTES: Final[dict[str, str]] = {
     "meta": "Note",
@@ -249,11 +250,21 @@ class Teller:
                 text = _words(loose(record.envelope.content) if record.envelope.content else "")
                 scene.add("queued", "Queued", one_line(text), node, record.time)
             case "deleted":
-                text = _words(loose(record.envelope.content) if record.envelope.content else "")
-                scene.add("note", "Deleted", one_line(text), node, record.time)
+                self._deleted(scene, record, node)
             case kind:
                 said = one_line(record.text)
                 scene.add("unknown", kind or "record", said, node, record.time)
+
+    def _deleted(self, scene: Scene, record: Record, node: Node) -> None:
+        """Note a deleted record; of a call whose result it was, nothing more is told."""
+        text = _words(loose(record.envelope.content) if record.envelope.content else "")
+        scene.add("note", "Deleted", one_line(text), node, record.time)
+        for name in answered_by(record):
+            draft = self._calls.get(name)
+            if draft is not None and draft.call is not None and draft.result is None:
+                draft.outcome, draft.state, draft.touch = RESULT_DELETED, "unknown", None
+                draft.ended = record.time
+                scene.work("result", record.time)
 
     def _attachment(self, scene: Scene, record: Record, node: Node) -> None:
         data = _read(record.envelope.attachment, _Attached)
@@ -310,7 +321,7 @@ class Teller:
 
     def _stopped(self, scene: Scene, record: Record, node: Node, data: _System) -> None:
         """Take in the summary of the hooks that ran at the end; each may have its own record."""
-        last = scene.drafts[-1] if scene.drafts else None
+        last = scene.latest
         if last is None or last.kind != "hook" or not last.verb.startswith("Stop"):
             last = scene.add("hook", "Stop", _hooks(data), node, record.time)
         last.result = node
@@ -335,7 +346,7 @@ class Teller:
             args = one_line(inside(content, "command-args"))
             scene.add("note", name or "Command", args, node, record.time)
             return
-        last = scene.drafts[-1] if scene.drafts else None
+        last = scene.latest
         said = one_line(_printed(content), 80)
         if last is not None and last.verb.startswith("/") and last.result is None:
             last.result, last.outcome = node, said
@@ -352,6 +363,13 @@ def _read(raw: bytes | msgspec.Raw, shape: type[Any]) -> Any:
     except REFUSED:
         value = loose(raw)
     return fill(shape, cast("dict[str, Any]", value)) if isinstance(value, dict) else shape()
+
+
+def answered_by(record: Record) -> tuple[str, ...]:
+    """Return the calls that a deleted record has the results of."""
+    answers = record.fields.get("answers") if record.type == "deleted" else None
+    names = cast("list[Any]", answers) if isinstance(answers, list) else []
+    return tuple(name for name in names if isinstance(name, str) and name)
 
 
 def _words(value: Any) -> str:

@@ -142,6 +142,11 @@ class Thread:
         return tuple(step for turn in self.turns for step in turn.steps)
 
     @property
+    def steps_with_deleted(self) -> "tuple[Step, ...]":
+        """Every step of it, and what is deleted."""
+        return tuple(step for turn in self.turns for step in turn.with_deleted().steps)
+
+    @property
     def report(self) -> str:
         """Its last words."""
         return self.turns[-1].answer if self.turns else ""

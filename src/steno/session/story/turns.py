@@ -31,7 +31,7 @@ __all__ = ["Story", "Telling", "Turn", "tell"]
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt, the steps it led to, and the answer."""
+    """A prompt, the steps it led to, and the answer; what is deleted is left out."""
 
     number: int
     prompt: Prompt | None = None
@@ -57,6 +57,16 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """The seam before it, or the first one within it."""
     closing: Compaction | None = None
     """The seam at its end, behind which nothing was asked so far; of several the last."""
+    whole: tuple[tuple[Step, ...], int] | None = None
+    """The steps with those that are deleted, and how many came before the answer; None where none
+    is deleted."""
+
+    def with_deleted(self) -> "Turn":
+        """Return the turn with what is deleted of it."""
+        if self.whole is None:
+            return self
+        steps, before = self.whole
+        return msgspec.structs.replace(self, steps=steps, before=before, whole=None)
 
     @property
     def opening(self) -> Compaction | None:
@@ -268,7 +278,10 @@ class Story:
 
 def _turn(scene: Scene, number: int, *, final: bool) -> Turn:
     files = scene.files()
-    steps, answer, before = scene.finish(final=final)
+    whole, answer, whole_before = scene.finish(final=final)
+    steps = tuple(step for step in whole if not step.is_deleted)
+    has_deleted = len(steps) < len(whole)
+    before = sum(not step.is_deleted for step in whole[:whole_before])
     seconds = scene.seconds
     if seconds is None and scene.started is not None and scene.ended is not None:
         seconds = max(0.0, (scene.ended - scene.started).total_seconds())
@@ -290,4 +303,5 @@ def _turn(scene: Scene, number: int, *, final: bool) -> Turn:
         nodes=tuple(scene.nodes),
         compaction=scene.compaction,
         closing=scene.closing,
+        whole=(whole, whole_before) if has_deleted else None,
     )

@@ -46,7 +46,9 @@ def bash(call: Call) -> Html:
         over += more
     if hidden or call.has_pictures:
         body = joined(body, pictures(call))
-    foot = (*_ending(call, kept, code), *_footing(kept, saved, over, out or err))
+    foot = _ending(call, kept, code)
+    if call.step.state != "unknown":
+        foot += tuple(_footing(kept, saved, over, out or err))
     return box(
         body,
         plain=as_text(call.asked.get("description")),
@@ -90,6 +92,8 @@ def _ending(call: Call, kept: Fields, code: str) -> tuple[Fact, ...]:
         return (Fact("", "not run", "warn"),)
     if state == "open":
         return (Fact("", "no result yet"),)
+    if state == "unknown":
+        return (Fact("", call.step.outcome),)
     if kept.get("backgroundTaskId"):
         return (Fact("", f"went on in the background as {as_text(kept['backgroundTaskId'])}"),)
     if state == "failed":

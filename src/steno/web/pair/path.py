@@ -45,6 +45,7 @@ _STATES: Final = {
     "denied": "denied",
     "interrupted": "interrupted",
     "open": "open",
+    "unknown": "",
 }
 
 

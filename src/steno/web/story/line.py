@@ -191,6 +191,9 @@ def _mood(kind: Kind, state: str) -> tuple[str, str]:
         state = "recovered" if kind == "error" else "done" if kind in ("tool", "agent") else ""
     elif state == "open":
         state = "interrupted"
+    elif state == "unknown":
+        # Its outcome says so.
+        state = ""
     if not state:
         return name.strip(), ""
     mark = _PULSE if state == "live" else icon_of(*_MARKS[state])

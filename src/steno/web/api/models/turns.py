@@ -44,7 +44,7 @@ class TurnStep(Model, frozen=True, kw_only=True):
     tool: Annotated[str | None, Meta(description="The tool that was called.")]
     subject: str
     outcome: str
-    state: Literal["ok", "failed", "denied", "open", "interrupted"]
+    state: Literal["ok", "failed", "denied", "open", "interrupted", "unknown"]
     started: Timestamp | None
     duration_seconds: float | None
     tokens: int | None
