@@ -28,7 +28,7 @@ TARGETS = {
         "clean",
     ),
 }
-LONGEST = 500
+LONGEST = 700
 # Joined here, so that this file does not hold what it looks for.
 HOSTS = [
     ".".join(parts)

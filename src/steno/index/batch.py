@@ -175,6 +175,7 @@ def _title(state: State, given: str = "") -> Title:
         summary=state.summary,
         last_prompt=state.last_prompt,
         first=state.first_prompt,
+        command=state.first_command,
     )
 
 

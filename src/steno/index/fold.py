@@ -28,9 +28,11 @@ from steno.session.story.prompts import (
     inside,
     origin_of,
     tagged,
+    typed_command,
     words_of,
 )
 from steno.session.story.repeats import Repeats, repeated_id
+from steno.session.story.titles import cut_title
 from steno.session.story.usage import SYNTHETIC
 
 __all__ = ["Fold"]
@@ -209,10 +211,11 @@ class Fold:
         state.turn = Turn(number, message, time, time, faint=faint)
         if origin in BY_PEOPLE or origin in ("agent", "fork"):
             words = words_of(record)
+            state.first_command = state.first_command or cut_title(typed_command(words))
             state.commanded = state.commanded or origin == "command"
             state.prompted = state.prompted or not faint
             if not state.first_prompt and not tagged(words):
-                state.first_prompt = " ".join(words[: 4 * _TITLE].split())[:_TITLE]
+                state.first_prompt = cut_title(words)
 
     def _speak(
         self, line: Line, message: int, time: int | None, source: Record | bytes, *, goes_on: bool

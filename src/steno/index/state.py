@@ -24,7 +24,7 @@ __all__ = [
     "is_converted_state",
 ]
 
-RULES: Final = "9"
+RULES: Final = "10"
 """Which rules files are read by. Whoever changes what is kept of a record, or which words of it are
 searched, counts on: then everything is read again."""
 SHIFT: Final = 40
@@ -90,6 +90,7 @@ class State(msgspec.Struct):
     """Summaries, and the messages that they are, by a leaf that has not been met so far."""
     last_prompt: str = ""
     first_prompt: str = ""
+    first_command: str = ""
     started: int | None = None
     ended: int | None = None
     messages: int = 0

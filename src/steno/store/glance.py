@@ -22,6 +22,8 @@ from steno.session.liveness import (
     ending_of,
     status_at,
 )
+from steno.session.story.prompts import typed_command
+from steno.session.story.titles import cut_title
 from steno.store.archive.opened import opened
 from steno.store.found import Found
 from steno.store.titles import given_title
@@ -42,7 +44,6 @@ _MACHINE: Final = re.compile(
 )
 _REMINDERS: Final = re.compile(r"(?:\s*+<system-reminder>.*?</system-reminder>)++\s*+", re.DOTALL)
 _NOTHING: Final = msgspec.Raw()
-_TITLE: Final = 200
 
 
 class _Message(msgspec.Struct, gc=False):
@@ -346,7 +347,7 @@ class _Look:
     def _prompt(self, line: _Line) -> None:
         words = _words(_message(line))
         if command := _COMMAND.search(words[:2000]):
-            self.command = self.command or command[1] or command[2]
+            self.command = self.command or typed_command(words[:2000])
             self.left = command[1] in ("/exit", "/quit")
         if not self.first_prompt and _is_human(line):
             self.first_prompt = words or "(picture)"
@@ -357,7 +358,7 @@ class _Look:
         ending = self.ending()
         return Glance(
             id=name,
-            title=_cut(given or self.last_prompt or self.first_prompt or self.command),
+            title=cut_title(given or self.last_prompt or self.first_prompt or self.command),
             named=bool(given),
             project=self._project(found),
             branch="" if self.branch == "HEAD" else self.branch,
@@ -427,11 +428,6 @@ def _kind(line: _Line, blocks: list[_Block]) -> LastMessage:
 def _is_aside(line: _Line) -> bool:
     """Whether a record leaves open what came before it: a command, its output, a notice."""
     return _kind(line, _blocks(_message(line))) == "other"
-
-
-def _cut(title: str) -> str:
-    """Return a title as long as the index keeps it, so that all lists show the same."""
-    return " ".join(title[: 4 * _TITLE].split())[:_TITLE]
 
 
 def _message(line: _Line) -> _Message:

@@ -25,6 +25,7 @@ __all__ = [
     "origin_of",
     "prompt_of",
     "tagged",
+    "typed_command",
     "words_of",
 ]
 
@@ -213,6 +214,17 @@ def _untagged(text: str, origin: Origin) -> tuple[str, str]:
             return (found[1] if found else ""), inside(text, "teammate-message") or text
         case _:
             return "", text
+
+
+def typed_command(text: str) -> str:
+    """Return a slash command or a shell command of the user as it was typed; "" for other texts.
+
+    >>> typed_command("<command-name>/tag</command-name><command-args>v1</command-args>")
+    '/tag v1'
+    """
+    if "<command-name>" in text or "<command-message>" in text:
+        return _untagged(text, "command")[1]
+    return _untagged(text, "shell")[1] if "<bash-input>" in text else ""
 
 
 def inside(text: str, tag: str) -> str:

@@ -11,7 +11,7 @@ import msgspec
 
 from steno.format.loose import REFUSED
 from steno.session.nodes import Node
-from steno.session.story.prompts import origin_of, tagged, words_of
+from steno.session.story.prompts import origin_of, tagged, typed_command, words_of
 from steno.session.story.steps import one_line
 from steno.session.transcript import Transcript
 
@@ -20,6 +20,8 @@ __all__ = [
     "Title",
     "TitleSource",
     "choose_title",
+    "cut_title",
+    "first_command",
     "first_prompt",
     "own_summary",
     "summaries_in",
@@ -60,9 +62,15 @@ _STATE: Final = msgspec.json.Decoder(_State)
 
 
 def choose_title(
-    *, custom: str = "", ai: str = "", summary: str = "", last_prompt: str = "", first: str = ""
+    *,
+    custom: str = "",
+    ai: str = "",
+    summary: str = "",
+    last_prompt: str = "",
+    first: str = "",
+    command: str = "",
 ) -> Title:
-    """Return the best of what there is.
+    """Return the best of what there is; the first command only where there is no prompt.
 
     >>> choose_title(ai="Tide tables", first="fix it").text
     'Tide tables'
@@ -73,12 +81,18 @@ def choose_title(
         (summary, "summary"),
         (last_prompt, "last prompt"),
         (first, "first prompt"),
+        (command, "first prompt"),
     )
     for text, source in choices:
         line = one_line(text, _LONGEST)
         if line:
             return Title(line, source)
     return Title()
+
+
+def cut_title(text: str) -> str:
+    """Return a text as one line, as long as lists and the index keep it."""
+    return " ".join(text[: 4 * _LONGEST].split())[:_LONGEST]
 
 
 def title_of(
@@ -100,7 +114,8 @@ def title_of(
     summary = own_summary(transcript.by_uuid, (*summaries_in(transcript), *summaries))
     last = _last(transcript, "last-prompt", "last_prompt", lambda words: not tagged(words))
     first = "" if summary or last else first_prompt(transcript, transcript.nodes, agent=agent)
-    return choose_title(summary=summary, last_prompt=last, first=first)
+    command = "" if summary or last or first or agent else first_command(transcript)
+    return choose_title(summary=summary, last_prompt=last, first=first, command=command)
 
 
 def own_summary(uuids: Container[str], summaries: Iterable[tuple[str, str]]) -> str:
@@ -130,6 +145,16 @@ def first_prompt(transcript: Transcript, nodes: Iterable[Node], *, agent: bool =
         words = words_of(record)
         if words.strip() and (agent or origin_of(record) == "human"):
             return words
+    return ""
+
+
+def first_command(transcript: Transcript) -> str:
+    """Return the first command of the main conversation as it was typed, or ""."""
+    for node in transcript.nodes:
+        if node.type in ("user", "human") and not (node.meta or node.results or node.sidechain):
+            record = transcript.record(node)
+            if origin_of(record) in ("command", "shell"):
+                return typed_command(words_of(record))
     return ""
 
 
