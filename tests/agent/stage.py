@@ -23,7 +23,7 @@ from steno.model.server.minds import Mind
 from steno.model.wire import Block
 from steno.session.resume.replay import valid_messages
 from steno.session.transcript import load
-from steno.tools.base import Around, Outcome, Spec, Tool, ToolFailure
+from steno.tools.base import Spec, Tool, ToolContext, ToolFailure, ToolResult
 
 MODEL = "claude-opus-4-5-20251101"
 
@@ -61,10 +61,10 @@ class Does:
             reads_only=reads_only,
         )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
-        assert around.cwd
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+        assert context.cwd
         assert call
-        return Outcome(await self._work(given), {"ran": given})
+        return ToolResult(await self._work(tool_input), {"ran": tool_input})
 
 
 async def shout(given: dict[str, Any]) -> str:
@@ -111,7 +111,7 @@ class Stage:
         if self.work is None:
             self.work = new(self.config, self.cwd)
         talk = self.work.talk
-        around = Around(
+        context = ToolContext(
             cwd=self.cwd,
             project=self.cwd,
             session_id=self.work.id,
@@ -120,7 +120,7 @@ class Stage:
         )
         caller = Caller(
             tools=Toolbox(self.tools),
-            around=around,
+            context=context,
             guard=self.guard,
             emit=self.events.append,
             gates=self.gates,

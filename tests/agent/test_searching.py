@@ -101,7 +101,7 @@ def test_a_search_that_pauses_goes_on(tmp_path: Path) -> None:
     script.then([*search("tide", *_PAGES, tool_id="srvtoolu_2"), "Then."])
 
     async def look(started: Started) -> list[Any]:
-        return await started.agent.caller.around.kept["web_search"]("tide", [], [])
+        return await started.agent.caller.context.kept["web_search"]("tide", [], [])
 
     whole = Whole(tmp_path, script)
     found = whole.play(look)
@@ -251,7 +251,7 @@ def test_a_page_is_read_and_asked_about_but_none_of_this_machine(
 
         async def act(started: Started) -> None:
             if allowed:
-                started.agent.caller.around.kept["web_loopback"] = True
+                started.agent.caller.context.kept["web_loopback"] = True
             await started.agent.turn("read it")
 
         whole.play(act)

@@ -13,13 +13,13 @@ import pytest
 
 from steno.tools import reach
 from steno.tools import web as web_module
-from steno.tools.base import Around, Outcome, ToolFailure
+from steno.tools.base import ToolContext, ToolFailure, ToolResult
 from steno.tools.pages import decoded, kind_of, readable
 from steno.tools.web import WebFetch, WebSearch
 
 
-def make(**kept: Any) -> Around:
-    return Around(cwd="/", project="/", session_id="s", folder="/", env={}, kept=kept)
+def make(**kept: Any) -> ToolContext:
+    return ToolContext(cwd="/", project="/", session_id="s", folder="/", env={}, kept=kept)
 
 
 class Server:
@@ -86,13 +86,13 @@ def serve(
 
 
 def fetch(
-    pages: dict[str, bytes], path: str, around: Around | None = None, **more: Any
-) -> tuple[Server, Outcome]:
-    around = make(web_loopback=True) if around is None else around
+    pages: dict[str, bytes], path: str, context: ToolContext | None = None, **more: Any
+) -> tuple[Server, ToolResult]:
+    context = make(web_loopback=True) if context is None else context
 
-    async def work(_server: Server, root: str) -> Outcome:
+    async def work(_server: Server, root: str) -> ToolResult:
         given = {"url": root + path, "prompt": "What?", **more}
-        return await WebFetch().run(given, around, "toolu_1")
+        return await WebFetch().run(given, context, "toolu_1")
 
     return serve(pages, work)
 
@@ -191,15 +191,15 @@ def test_the_model_is_asked_about_the_page() -> None:
         seen.append((system, text))
         return "an answer"
 
-    around = make(web_loopback=True, ask_model=ask)
-    outcome = fetch({"/": page(b"the page", "text/plain")}, "/", around)[1]
+    context = make(web_loopback=True, ask_model=ask)
+    outcome = fetch({"/": page(b"the page", "text/plain")}, "/", context)[1]
     assert outcome.content == outcome.detail["result"] == "an answer"
     assert "the page" in seen[0][1]
     assert "What?" in seen[0][1]
 
 
 def test_a_page_is_kept_for_a_quarter_of_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
-    around = make(web_loopback=True)
+    context = make(web_loopback=True)
     now = [1000.0]
     # The clock of this tool alone: other threads of the process go by the real one.
     monkeypatch.setattr(web_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
@@ -208,7 +208,7 @@ def test_a_page_is_kept_for_a_quarter_of_an_hour(monkeypatch: pytest.MonkeyPatch
         counts: list[int] = []
         for later in (0, 899, 1):
             now[0] += later
-            await WebFetch().run({"url": root + "/", "prompt": "?"}, around, "toolu_1")
+            await WebFetch().run({"url": root + "/", "prompt": "?"}, context, "toolu_1")
             counts.append(len(server.asked))
         return counts
 
@@ -467,8 +467,8 @@ def test_kinds_of_content() -> None:
 # Searching
 
 
-def search(around: Around, **given: Any) -> Outcome:
-    return asyncio.run(WebSearch().run(given, around, "toolu_1"))
+def search(context: ToolContext, **given: Any) -> ToolResult:
+    return asyncio.run(WebSearch().run(given, context, "toolu_1"))
 
 
 def test_a_search_lists_words_and_links() -> None:

@@ -3,7 +3,7 @@
 points = Checkpoints(config, recorder, project)
 points.resume(transcript)                  # of a session that goes on
 await points.begin(prompt)                 # at each prompt, after its record
-around.before_change = points.before_change
+context.before_change = points.before_change
 async with points.call(tool.spec.name):    # around each call of a tool
     ...
 points.plan(prompt); points.restore(prompt)

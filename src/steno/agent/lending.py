@@ -12,7 +12,7 @@ from steno.agent.said import Companion, permissions
 from steno.agent.skills import take_loaded
 from steno.guard.decision import MODES, Decision, Mode
 from steno.guard.judge import Guard
-from steno.tools.base import Around
+from steno.tools.base import ToolContext
 
 __all__ = ["Followed", "Lending", "opened_skills"]
 
@@ -26,7 +26,7 @@ class Followed:
     def __init__(
         self,
         guard: Guard,
-        around: Around,
+        context: ToolContext,
         confined: Confined | None = None,
         granted: Granted | None = None,
         *,
@@ -44,7 +44,7 @@ class Followed:
         self._session: Mode = guard.mode
         self._own: Guard = guard
         self._guard: Guard = guard
-        self._around = around
+        self._context = context
         self._lent: tuple[str, ...] = ()
         self._more: tuple[str, ...] = ()
         """The rules that are in it now besides its own."""
@@ -52,7 +52,7 @@ class Followed:
     @property
     def mode(self) -> Mode:
         """The mode it is in now."""
-        asked: Any = self._around.kept.get("mode")
+        asked: Any = self._context.kept.get("mode")
         mode: Mode = asked if asked in MODES else self._session
         own: Any = self._of_its_own
         # A session that plans, asks nobody or asks about nothing is not left by who works in it.
@@ -111,9 +111,9 @@ class Lending:
             self._model = ""
 
 
-def opened_skills(around: Around, lending: Lending) -> list[Companion]:
+def opened_skills(context: ToolContext, lending: Lending) -> list[Companion]:
     """Return the skills that calls have opened; what each may use it may use from now on."""
-    opened = take_loaded(around)
+    opened = take_loaded(context)
     for each in opened:
         lending.lend(each.allowed_tools, each.model)
     return [

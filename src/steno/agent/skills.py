@@ -17,7 +17,7 @@ from steno.agent.around_files import Note, read_text
 from steno.agent.commands import Command, Expanded, Scope, Shell, expand, find_command, read_command
 from steno.agent.frontmatter import split
 from steno.store.places import config_dir
-from steno.tools.base import Around, Outcome, Spec, ToolFailure
+from steno.tools.base import Spec, ToolContext, ToolFailure, ToolResult
 
 __all__ = [
     "Loaded",
@@ -172,9 +172,9 @@ def skill_text(skill: Skill) -> str:
     return f"Base directory for the skill {skill.name}: {skill.folder}\n\n{body}"
 
 
-def take_loaded(around: Around) -> tuple[Loaded, ...]:
+def take_loaded(context: ToolContext) -> tuple[Loaded, ...]:
     """Return what calls have opened since the last time."""
-    return tuple(around.kept.pop(_KEPT, ()))
+    return tuple(context.kept.pop(_KEPT, ()))
 
 
 class SkillTool:
@@ -208,20 +208,20 @@ class SkillTool:
         """What it says of itself."""
         return self._spec
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Open a skill; its text waits for `take_loaded`."""
-        name = str(given.get("skill") or "").strip().removeprefix("/")
-        arguments = str(given.get("args") or "").strip()
-        names = {"CLAUDE_SESSION_ID": around.session_id}
-        self._shell = around.kept.get("shell", self._shell)
+        name = str(tool_input.get("skill") or "").strip().removeprefix("/")
+        arguments = str(tool_input.get("args") or "").strip()
+        names = {"CLAUDE_SESSION_ID": context.session_id}
+        self._shell = context.kept.get("shell", self._shell)
         skill = self._skills.get(name)
         if skill is not None:
             loaded = await self._of_skill(skill, arguments, names, call)
         else:
             loaded = await self._of_command(name, arguments, names, call)
-        around.kept.setdefault(_KEPT, []).append(loaded)
+        context.kept.setdefault(_KEPT, []).append(loaded)
         detail = {"success": True, "commandName": loaded.name}
-        return Outcome(f"Launching skill: {loaded.name}", detail)
+        return ToolResult(f"Launching skill: {loaded.name}", detail)
 
     async def _of_skill(
         self, skill: Skill, arguments: str, names: dict[str, str], call: str

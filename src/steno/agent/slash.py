@@ -162,7 +162,7 @@ class Slash:
     async def _filled(self, found: Command | Skill, arguments: str) -> Expanded | None:
         caller = self._agent.caller
         shell = shell_of(caller)
-        names = {"CLAUDE_SESSION_ID": caller.around.session_id}
+        names = {"CLAUDE_SESSION_ID": caller.context.session_id}
         if isinstance(found, Skill):
             return await open_skill(found, arguments, shell=shell, names=names)
         return await expand(found, arguments, shell=shell, names=names)

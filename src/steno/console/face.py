@@ -93,7 +93,7 @@ class Face:
 
         agent = started.agent
         since = talk.stream.began
-        tasks = shells.of(agent.caller.around).tasks.values()
+        tasks = shells.of(agent.caller.context).tasks.values()
         return State(
             model=agent.course.model,
             branch=agent.talk.recorder.compose.place.git_branch,
@@ -109,8 +109,8 @@ class Face:
 
     def own_status(self, started: "Started") -> None:
         """Let a command of the user's write the last line, where the settings name one."""
-        command, around = started.settings.status_line, started.agent.caller.around
-        self._own = StatusCommand(command, around.project, around.env) if command else None
+        command, context = started.settings.status_line, started.agent.caller.context
+        self._own = StatusCommand(command, context.project, context.env) if command else None
 
     def changed(self) -> None:
         """Bring everything that is seen up to date."""

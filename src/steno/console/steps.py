@@ -13,7 +13,7 @@ from steno.format.values import as_list, as_object
 from steno.report import words
 from steno.safe.terminal import Line, clean, cut, one_line, pad, short_path, width, without_colours
 from steno.session.story.outcomes import outcome_of, subject_of, touch_of
-from steno.tools.base import Outcome
+from steno.tools.base import ToolResult
 
 __all__ = ["Told", "body_lines", "diff_lines", "step_line", "subject", "told", "verb_of"]
 
@@ -58,7 +58,7 @@ def subject(call: dict[str, Any]) -> str:
     return subject_of(str(call.get("name")), as_object(call.get("input")) or {})
 
 
-def told(call: dict[str, Any], outcome: Outcome, seconds: float, *, refused: bool) -> Told:
+def told(call: dict[str, Any], outcome: ToolResult, seconds: float, *, refused: bool) -> Told:
     """Return a call and what came of it, in the words that the record of it gets everywhere."""
     name = str(call.get("name"))
     block: dict[str, Any] = {
@@ -143,7 +143,7 @@ def _coloured(outcome: str, style: str) -> Line:
 
 
 def body_lines(
-    call: dict[str, Any], outcome: Outcome, step: Told, columns: int, *, whole: bool = False
+    call: dict[str, Any], outcome: ToolResult, step: Told, columns: int, *, whole: bool = False
 ) -> Iterator[Line]:
     """Yield what is worth opening in a step: a diff, the end of what failed."""
     if str(call.get("name")) in _CHANGES and step.state == "ok":

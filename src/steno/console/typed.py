@@ -11,7 +11,7 @@ from steno.console.dialog import Choice, Dialog
 from steno.console.steps import Told, body_lines
 from steno.model.wire import Block
 from steno.safe.terminal import Line, clean, without_colours
-from steno.tools.base import Outcome, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
 from steno.tools.images import show_image
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ async def run_shell(talk: "Talk", command: str) -> None:
     talk.stream.take(ToolStarted(call))
     began = asyncio.get_running_loop().time()
     try:
-        outcome = await tool.run(call["input"], agent.caller.around, str(call["id"]))
+        outcome = await tool.run(call["input"], agent.caller.context, str(call["id"]))
     except ToolFailure as error:
-        outcome = Outcome(str(error), is_error=True)
+        outcome = ToolResult(str(error), is_error=True)
     except asyncio.CancelledError:
         talk.stream.break_off()
         raise
@@ -79,7 +79,9 @@ async def run_shell(talk: "Talk", command: str) -> None:
         talk.stream.began = 0.0
     seconds = asyncio.get_running_loop().time() - began
     text = outcome.content if isinstance(outcome.content, str) else ""
-    talk.stream.take(ToolEnded(call, Outcome(text, outcome.detail, outcome.is_error), seconds, ""))
+    talk.stream.take(
+        ToolEnded(call, ToolResult(text, outcome.detail, outcome.is_error), seconds, "")
+    )
     if not outcome.is_error:
         step = Told(verb="Bash")
         lines = list(body_lines(call, outcome, step, talk.screen.width, whole=True))

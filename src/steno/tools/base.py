@@ -10,16 +10,16 @@ from steno.guard.decision import Isolation
 
 __all__ = [
     "Answer",
-    "Around",
     "Ask",
     "CommandRunner",
     "Execution",
-    "Outcome",
     "Process",
     "Spec",
     "Streams",
     "Tool",
+    "ToolContext",
     "ToolFailure",
+    "ToolResult",
 ]
 
 Answer: TypeAlias = dict[str, Any]
@@ -31,7 +31,7 @@ class ToolFailure(StenoError):
     """A call that failed in a way the model should read about: its message is the result."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class ToolResult(msgspec.Struct, frozen=True):
     """What a call came to."""
 
     content: str | list[dict[str, Any]]
@@ -130,7 +130,9 @@ class Tool(Protocol):
         """What it says of itself."""
         ...
 
-    async def run(self, given: dict[str, Any], around: "Around", call: str) -> Outcome:
+    async def run(
+        self, tool_input: dict[str, Any], context: "ToolContext", call: str
+    ) -> ToolResult:
         """Do it; `call` is the id of the call.
 
         `ToolFailure` becomes an error that the model reads; a cancel ends it at once.
@@ -138,7 +140,7 @@ class Tool(Protocol):
         ...
 
 
-class Around(msgspec.Struct, kw_only=True, eq=False):
+class ToolContext(msgspec.Struct, kw_only=True, eq=False):
     """What a call finds around it: where it works, what was read before, whom it may ask.
 
     One per conversation; a sub-agent has its own. Tools keep what must outlive a call in `kept`,

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
-from steno.tools.base import Around, Outcome, Spec, Tool, ToolFailure
+from steno.tools.base import Spec, Tool, ToolContext, ToolFailure, ToolResult
 from steno.tools.bash import Bash, TaskOutput, TaskStop
 from steno.tools.inputs import taken
 from steno.tools.output import harmless, put_file
@@ -117,9 +117,9 @@ def _locked(path: str) -> Generator[_Folder]:
         os.close(descriptor)
 
 
-async def _with(around: Around, work: Callable[[_Folder], _T]) -> _T:
+async def _with(context: ToolContext, work: Callable[[_Folder], _T]) -> _T:
     """Do something with the tasks of a conversation."""
-    path = around.kept.get("tasks_folder")
+    path = context.kept.get("tasks_folder")
     if not isinstance(path, str):
         raise ToolFailure("There is no place for tasks in this session.")
 
@@ -167,15 +167,15 @@ class TaskCreate:
         },
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Add it."""
         del call
-        new = taken(given, _New)
+        new = taken(tool_input, _New)
 
         def add(folder: _Folder) -> _Task:
             # A number is not given twice, even where its task was deleted.
-            last = max((around.kept.get("tasks_last", 0), *folder.numbers()))
-            around.kept["tasks_last"] = last + 1
+            last = max((context.kept.get("tasks_last", 0), *folder.numbers()))
+            context.kept["tasks_last"] = last + 1
             task = _Task(
                 id=str(last + 1),
                 subject=new.subject,
@@ -186,10 +186,10 @@ class TaskCreate:
             folder.put(task)
             return task
 
-        task = await _with(around, add)
+        task = await _with(context, add)
         detail = {"id": task.id, "subject": task.subject, "description": task.description}
         words = f"Task #{task.id} created successfully: {harmless(task.subject)}"
-        return Outcome(words, {"task": detail})
+        return ToolResult(words, {"task": detail})
 
 
 # Looking
@@ -212,13 +212,13 @@ class TaskGet:
         reads_only=True,
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Show it."""
         del call
-        asked = taken(given, _Which)
-        task = await _with(around, lambda folder: folder.get(asked.task_id))
+        asked = taken(tool_input, _Which)
+        task = await _with(context, lambda folder: folder.get(asked.task_id))
         if task is None:
-            return Outcome("Task not found", {"task": None})
+            return ToolResult("Task not found", {"task": None})
         lines = [
             f"Task #{task.id}: {task.subject}",
             f"Status: {task.status}",
@@ -236,7 +236,7 @@ class TaskGet:
             "blocks": task.blocks,
             "blockedBy": task.blocked_by,
         }
-        return Outcome(harmless("\n".join(lines)), {"task": detail})
+        return ToolResult(harmless("\n".join(lines)), {"task": detail})
 
 
 def _numbers(numbers: list[str]) -> str:
@@ -253,10 +253,10 @@ class TaskList:
         reads_only=True,
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Show them."""
-        del given, call
-        tasks = await _with(around, _Folder.all)
+        del tool_input, call
+        tasks = await _with(context, _Folder.all)
         done = {task.id for task in tasks if task.status == "completed"}
         lines: list[str] = []
         rows: list[dict[str, Any]] = []
@@ -268,7 +268,7 @@ class TaskList:
             by = f" ({task.owner})" if owner else ""
             behind = f" [blocked by {_numbers(waits)}]" if waits else ""
             lines.append(f"#{task.id} [{task.status}] {task.subject}{by}{behind}")
-        return Outcome(harmless("\n".join(lines)) or "No tasks found", {"tasks": rows})
+        return ToolResult(harmless("\n".join(lines)) or "No tasks found", {"tasks": rows})
 
 
 # Changing
@@ -326,15 +326,15 @@ class TaskUpdate:
         },
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Change it."""
         del call
-        asked = taken(given, _Change)
-        detail = await _with(around, lambda folder: _change(folder, asked))
+        asked = taken(tool_input, _Change)
+        detail = await _with(context, lambda folder: _change(folder, asked))
         if not detail["success"]:
-            return Outcome(detail["error"], detail)
+            return ToolResult(detail["error"], detail)
         words = f"Updated task #{asked.task_id} {', '.join(detail['updatedFields'])}".rstrip()
-        return Outcome(words, detail)
+        return ToolResult(words, detail)
 
 
 def _change(folder: _Folder, asked: _Change) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from steno.tools.base import Around, Outcome, Spec
+from steno.tools.base import Spec, ToolContext, ToolResult
 from steno.tools.inputs import taken
 
 __all__ = ["TodoWrite"]
@@ -64,14 +64,14 @@ class TodoWrite:
         },
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Write it."""
         del call
-        todos = taken(given, _Todos).todos
+        todos = taken(tool_input, _Todos).todos
         new: list[dict[str, Any]] = msgspec.to_builtins(todos)
-        old = around.kept.get("todos", [])
+        old = context.kept.get("todos", [])
         # A list that is done is put away: the next one begins with nothing.
         done = all(todo.status == "completed" for todo in todos)
-        around.kept["todos"] = [] if done else new
+        context.kept["todos"] = [] if done else new
         words = "The list was written. Keep it up to date, and go on with what is in progress."
-        return Outcome(words, {"oldTodos": old, "newTodos": new})
+        return ToolResult(words, {"oldTodos": old, "newTodos": new})

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
-from steno.tools.base import Around, Outcome, Spec, ToolFailure
+from steno.tools.base import Spec, ToolContext, ToolFailure, ToolResult
 from steno.tools.inputs import taken
 from steno.tools.output import harmless
 from steno.tools.reach import Target, found_at, is_same_site, target_of
@@ -86,13 +86,13 @@ class WebFetch:
         reads_only=True,
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Read it."""
         del call
-        asked = taken(given, _Fetch)
+        asked = taken(tool_input, _Fetch)
         began = time.monotonic()
-        page = await _cached(asked.url, around)
-        said = _moved(page, asked) if page.moved_to else await _answer(page, asked, around)
+        page = await _cached(asked.url, context)
+        said = _moved(page, asked) if page.moved_to else await _answer(page, asked, context)
         detail = {
             "bytes": page.size,
             "code": page.code,
@@ -101,7 +101,7 @@ class WebFetch:
             "durationMs": round((time.monotonic() - began) * 1000),
             "url": asked.url,
         }
-        return Outcome(said, detail)
+        return ToolResult(said, detail)
 
 
 def _moved(page: _Page, asked: _Fetch) -> str:
@@ -114,26 +114,26 @@ def _moved(page: _Page, asked: _Fetch) -> str:
     )
 
 
-async def _answer(page: _Page, asked: _Fetch, around: Around) -> str:
+async def _answer(page: _Page, asked: _Fetch, context: ToolContext) -> str:
     offset = max(asked.offset, 0)
     text = page.text[offset : offset + LONGEST]
     left = len(page.text) - offset - len(text)
     if left > 0:
         text += f"\n\n[{left} more characters; go on with offset {offset + len(text)}]"
-    ask: _Ask | None = around.kept.get("ask_model")
+    ask: _Ask | None = context.kept.get("ask_model")
     if ask is None:
         return text or "(the page has no text)"
     return await ask(_SYSTEM, f"Address: {page.url}\n\n{text}\n\n---\n\n{asked.prompt}")
 
 
-async def _cached(url: str, around: Around) -> _Page:
-    cache = cast("dict[str, tuple[float, _Page]]", around.kept.setdefault("web_cache", {}))
+async def _cached(url: str, context: ToolContext) -> _Page:
+    cache = cast("dict[str, tuple[float, _Page]]", context.kept.setdefault("web_cache", {}))
     now = time.monotonic()
     for old in [key for key, (when, _) in cache.items() if now - when >= FRESH]:
         del cache[old]
     if url in cache:
         return cache[url][1]
-    page = await _read(url, loopback=bool(around.kept.get("web_loopback")))
+    page = await _read(url, loopback=bool(context.kept.get("web_loopback")))
     if len(cache) >= _KEPT:
         del cache[next(iter(cache))]
     cache[url] = (now, page)
@@ -232,7 +232,7 @@ class _Search(msgspec.Struct, frozen=True):
 class WebSearch:
     """Searches the web through a call of the model's own.
 
-    `around.kept["web_search"]` is called with the query and the domains that are allowed and
+    `context.kept["web_search"]` is called with the query and the domains that are allowed and
     blocked, and gives a list of words and of `{"tool_use_id": …, "content": [{"title", "url"}]}`.
     """
 
@@ -267,15 +267,15 @@ class WebSearch:
         reads_only=True,
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Search."""
         del call
-        asked = taken(given, _Search)
+        asked = taken(tool_input, _Search)
         if len(asked.query.strip()) < _SHORTEST:
             raise ToolFailure("There is nothing to search for.")
         if asked.allowed_domains and asked.blocked_domains:
             raise ToolFailure("Name domains that are allowed, or such that are not; not both.")
-        search: _Look | None = around.kept.get("web_search")
+        search: _Look | None = context.kept.get("web_search")
         if search is None:
             raise ToolFailure("There is no search of the web in this session.")
         began = time.monotonic()
@@ -286,7 +286,7 @@ class WebSearch:
             "durationSeconds": time.monotonic() - began,
             "searchCount": sum(isinstance(result, dict) for result in results),
         }
-        return Outcome(_listed(asked.query, results), detail)
+        return ToolResult(_listed(asked.query, results), detail)
 
 
 def _listed(query: str, results: list[Any]) -> str:

@@ -132,7 +132,7 @@ async def _tasks(talk: "Talk", arguments: str) -> None:
         return
     from steno.tools import shells
 
-    tasks = shells.of(started.agent.caller.around).tasks
+    tasks = shells.of(started.agent.caller.context).tasks
     word, _, name = arguments.partition(" ")
     if word == "stop" and name.strip() in tasks:
         await tasks[name.strip()].stop()
