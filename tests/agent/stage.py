@@ -23,7 +23,8 @@ from steno.model.server.minds import Mind
 from steno.model.wire import Block
 from steno.session.resume.replay import valid_messages
 from steno.session.transcript import load
-from steno.tools.base import Spec, Tool, ToolContext, ToolFailure, ToolResult
+from steno.tools.base import Spec, Tool, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 
 MODEL = "claude-opus-4-5-20251101"
 

@@ -25,8 +25,9 @@ from steno.model.server.script import Script
 from steno.safe.terminal import clean
 from steno.session.session import Session
 from steno.session.transcript import load
-from steno.tools.base import ToolContext, ToolFailure, ToolResult
+from steno.tools.base import ToolFailure, ToolResult
 from steno.tools.bash import Bash, TaskOutput
+from steno.tools.context import ToolContext
 from steno.tools.names import file_tools
 from steno.tools.output import harmless
 from steno.tools.tasks import TaskCreate, TaskGet, TaskUpdate
@@ -140,7 +141,7 @@ def test_names_of_tasks_sessions_and_calls_are_no_paths(tmp_path: Path, chat: "C
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "1.json").write_text(task, encoding="utf-8")
     place = context(tmp_path)
-    place.kept["tasks_folder"] = str(tmp_path / "tasks")
+    place.tasks.folder = str(tmp_path / "tasks")
 
     async def play() -> None:
         for name in ("../victim", "..%2fvictim", "1/../../victim", "/victim", "01", ""):

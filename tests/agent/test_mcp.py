@@ -21,7 +21,8 @@ from steno.agent.mcp_results import take_meta
 from steno.agent.mcp_servers import Server, expanded, find_servers
 from steno.agent.settings import Settings
 from steno.model.server.minds import tool
-from steno.tools.base import ToolContext, ToolFailure, ToolResult
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 
 T = TypeVar("T")
 PNG: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

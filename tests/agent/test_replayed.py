@@ -14,7 +14,8 @@ from steno.session.session import Session
 from steno.session.transcript import load
 from steno.store.library import open_session
 from steno.store.read import FileSource
-from steno.tools.base import Spec, ToolContext, ToolResult
+from steno.tools.base import Spec, ToolResult
+from steno.tools.context import ToolContext
 
 SCENES = ("plain", "multi", "thinking", "thinktool", "todo", "bigout", "think_on", "slugs")
 

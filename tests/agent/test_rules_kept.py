@@ -23,8 +23,9 @@ from steno.guard.decision import Decision
 from steno.guard.judge import Guard
 from steno.guard.rules import gather
 from steno.model.wire import Block
-from steno.tools.base import ToolContext, ToolResult
+from steno.tools.base import ToolResult
 from steno.tools.bash import Bash
+from steno.tools.context import ToolContext
 
 _RULE = "Bash(npm test:*)"
 _KEYS = ("permissions", "allow")
@@ -332,11 +333,11 @@ def test_what_is_lent_goes_back_and_what_was_granted_stays(
     guard.lend(("Bash(mkdir:*)",))
     flow.granted.learn((_RULE,), "session")
     assert verdicts() == ["allow", "allow", "ask"]
-    context.kept["mode"] = "dontAsk"
+    context.plan.permission_mode = "dontAsk"
     assert verdicts() == ["allow", "allow", "deny"]
     guard.take_back()
     assert verdicts() == ["deny", "allow", "deny"]
-    context.kept["mode"] = "default"
+    context.plan.permission_mode = "default"
     assert verdicts() == ["ask", "allow", "ask"]
 
 

@@ -1,14 +1,17 @@
 """Whether an answer has its shape, down to its last corner."""
 
 import asyncio
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from steno.agent.run import Shape
 from steno.agent.shapes import shape_flaw
 from steno.errors import BadRequest
-from steno.tools.base import ToolContext, ToolFailure
+from steno.tools.base import ToolFailure
+
+if TYPE_CHECKING:
+    from steno.tools.context import ToolContext
 
 _PERSON: dict[str, Any] = {
     "type": "object",

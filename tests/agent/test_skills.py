@@ -8,7 +8,8 @@ import pytest
 
 from steno.agent.commands import read_command
 from steno.agent.skills import Skill, SkillTool, discover_skills, listing, take_loaded
-from steno.tools.base import Tool, ToolContext, ToolFailure, ToolResult
+from steno.tools.base import Tool, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 
 DEMO = "---\nname: demo\ndescription: a demo skill\nwhen_to_use: for demos\n---\n# Demo skill\nDo the demo.\n"
 

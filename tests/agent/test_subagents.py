@@ -20,7 +20,7 @@ from steno.format.source import BytesSource
 from steno.model.server.minds import tool
 from steno.model.server.script import Script
 from steno.store.library import sessions
-from steno.tools.base import ToolContext
+from steno.tools.context import ToolContext
 
 KINDS = (Kind("helper", "Helps."), Kind("looker", "Looks.", is_built_in=False))
 
@@ -33,7 +33,13 @@ def with_agents(stage: Stage, agent: Agent, depth: int = 0) -> AgentTool:
         own = stage.talk.recorder
         path = Path(own.folder) / "subagents" / f"agent-{agent_id}.jsonl"
         place = msgspec.structs.replace(own.compose.place, agent_id=agent_id)
-        inner = msgspec.structs.replace(context, kept={}, seen={})
+        inner = ToolContext(
+            cwd=context.cwd,
+            project=context.project,
+            session_id=context.session_id,
+            folder=context.folder,
+            env=context.env,
+        )
         caller = Caller(
             tools=Toolbox(stage.tools), context=inner, guard=stage.guard, emit=stage.events.append
         )

@@ -18,7 +18,8 @@ from steno.guard.decision import Decision, Mode
 from steno.guard.judge import Guard
 from steno.guard.rules import Layer, gather
 from steno.model.wire import Block
-from steno.tools.base import ToolContext, ToolResult
+from steno.tools.base import ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.names import file_tools
 
 _HIDDEN = "nobody is to see this"

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from tests.children import children
 
-from steno.tools.base import ToolContext, ToolFailure, ToolResult
+from steno.tools.base import ToolFailure, ToolResult
 from steno.tools.bash import Bash
+from steno.tools.context import ToolContext
 from steno.tools.processes import MARK
-from steno.tools.shells import close
 
 FOREVER = "tail -f /dev/null"
 
@@ -34,7 +34,7 @@ def bash(context: ToolContext, command: str, **more: Any) -> ToolResult:
         try:
             return await Bash().run({"command": command, **more}, context, "toolu_01")
         finally:
-            await close(context)
+            await context.background.close()
 
     return asyncio.run(go())
 
@@ -210,7 +210,7 @@ def test_a_child_that_prints_without_end_does_not_hold_up_the_command(tmp_path: 
     outcome = bash(context, "yes & echo $! > pid")
     assert not outcome.is_error
     assert not lives(int((tmp_path / "pid").read_text("utf-8")))
-    assert context.kept["shells"]._strays == set()
+    assert context.background._strays == set()
 
 
 # Where it works
@@ -417,7 +417,7 @@ def test_what_a_command_leaves_running_may_print_on(tmp_path: Path) -> None:
         command = "{ read x < fifo; echo $x; echo $x >&2; echo done > result; } & :"
         await Bash().run({"command": command}, context, "toolu_01")
         over = asyncio.Event()
-        (stray,) = context.kept["shells"]._strays
+        (stray,) = context.background._strays
         stray.on_quiet = over.set
         await asyncio.to_thread(fifo.write_text, "on\n", "utf-8")
         await over.wait()
@@ -463,7 +463,7 @@ def test_a_wrapper_gets_the_command_line_and_gives_another(tmp_path: Path) -> No
         return ["env", "WRAPPED=yes", *argv]
 
     (tmp_path / "sub").mkdir()
-    context.kept["wrap"] = wrap
+    context.sandbox = wrap
     assert bash(context, "cd sub; echo $WRAPPED").content == "yes"
     assert context.cwd == str(tmp_path / "sub")
     assert seen[0][:2] == ["/bin/bash", "-c"]

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno.tools import programs
-from steno.tools.base import ToolContext, ToolFailure, ToolResult
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.glob import Glob
 from steno.tools.patterns import glob_pattern
 from steno.tools.programs import run_program

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from steno.tools import grep_results, programs
-from steno.tools.base import ToolContext, ToolFailure, ToolResult
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.grep import Grep
 
 Run = Callable[..., ToolResult]

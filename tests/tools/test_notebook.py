@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from steno.tools.base import ToolContext, ToolFailure, ToolResult
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.notebook import NotebookEdit
 from steno.tools.read import Read
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno.tools.base import ToolContext, ToolFailure
+from steno.tools.base import ToolFailure
+from steno.tools.context import ToolContext
 from steno.tools.output import (
     LIMIT,
     Capture,

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from steno.tools.base import Answer, ToolContext, ToolFailure, ToolResult
+from steno.tools.base import Answer, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.questions import AskUserQuestion
 
 COLOUR: dict[str, Any] = {

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from steno.tools import read as module
-from steno.tools.base import ToolContext, ToolFailure, ToolResult
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.read import Read
 
 
@@ -158,7 +159,7 @@ def test_a_file_too_big_for_memory_is_read_in_parts(
     whole = [_read(context, "a.txt", offset=n, limit=3).detail for n in (1, 500, 3999, 4000)]
     monkeypatch.setattr(module, "MOST_WHOLE", 1000)
     monkeypatch.setattr(module, "_CHUNK", 97)
-    context.kept.clear()
+    context.text_forms.clear()
     parts = [_read(context, "a.txt", offset=n, limit=3).detail for n in (1, 500, 3999, 4000)]
     assert parts == whole
     assert whole[2]["file"]["content"] == "line 3999 ä\nline 4000 ä"

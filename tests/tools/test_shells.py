@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from tests.children import children
 
-from steno.tools.base import ToolContext, ToolFailure, ToolResult
+from steno.tools.base import ToolFailure, ToolResult
 from steno.tools.bash import Bash, TaskOutput, TaskStop
+from steno.tools.context import ToolContext
 from steno.tools.output import Log
-from steno.tools.shells import BackgroundShell, close, of
+from steno.tools.shells import BackgroundShell
 
 FOREVER = "tail -f /dev/null"
 
@@ -85,7 +86,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def first_number(context: ToolContext, task: str) -> int:
     """Wait until a task has printed a number."""
-    shell = of(context).tasks[task]
+    shell = context.background.tasks[task]
     assert isinstance(shell, BackgroundShell)
     assert isinstance(shell.log, Watched)
     await shell.log.written.wait()
@@ -124,7 +125,7 @@ def test_a_command_in_the_background_ends_and_tells(tmp_path: Path) -> None:
             },
         }
         assert sorted(path.read_text("utf-8").split()) == ["tick", "tock"]
-        await close(context)
+        await context.background.close()
 
     asyncio.run(go())
 
@@ -150,7 +151,7 @@ def test_only_what_is_new_is_read(tmp_path: Path) -> None:
         os.close(writer)
         read = await output(context, task)
         assert (read["retrieval_status"], read["task"]["output"]) == ("success", "")
-        await close(context)
+        await context.background.close()
 
     asyncio.run(go())
 
@@ -161,7 +162,7 @@ def test_waiting_has_an_end(tmp_path: Path) -> None:
         task = (await begin(context, FOREVER)).detail["backgroundTaskId"]
         read = await output(context, task, timeout=20)
         assert (read["retrieval_status"], read["task"]["status"]) == ("timeout", "running")
-        await close(context)
+        await context.background.close()
 
     asyncio.run(go())
 
@@ -178,7 +179,7 @@ def test_whoever_waits_is_not_told_twice(tmp_path: Path) -> None:
         read = await reading
         assert read["task"]["output"] == "now\n"
         assert notices.words == []
-        await close(context)
+        await context.background.close()
 
     asyncio.run(go())
 
@@ -223,7 +224,7 @@ def test_stopping_ends_every_process(tmp_path: Path, command: str) -> None:
         assert notices.words == []
         with pytest.raises(ToolFailure, match="not running"):
             await TaskStop().run({"task_id": task}, context, "toolu_stop")
-        await close(context)
+        await context.background.close()
 
     asyncio.run(go())
 
@@ -248,7 +249,7 @@ def test_many_run_side_by_side_and_all_tell(tmp_path: Path) -> None:
             read = await output(context, task)
             assert read["task"]["output"] == f"{number} g\n"
             assert read["task"]["exitCode"] == 0
-        await close(context)
+        await context.background.close()
 
     asyncio.run(go())
 
@@ -262,8 +263,8 @@ def test_closing_the_conversation_ends_all_of_them(tmp_path: Path) -> None:
         tasks = [each.detail["backgroundTaskId"] for each in begun]
         pids = [await first_number(context, task) for task in tasks]
         assert all(map(lives, pids))
-        await close(context)
-        assert {task.status for task in of(context).tasks.values()} == {"killed"}
+        await context.background.close()
+        assert {task.status for task in context.background.tasks.values()} == {"killed"}
         assert notices.words == []
         return pids
 
@@ -276,10 +277,10 @@ def test_closing_the_conversation_ends_all_of_them(tmp_path: Path) -> None:
 def test_closing_twice_and_with_nothing_running_is_fine(tmp_path: Path) -> None:
     async def go() -> None:
         context = make(tmp_path)
-        await close(context)
+        await context.background.close()
         await begin(context, "true")
-        await close(context)
-        await close(context)
+        await context.background.close()
+        await context.background.close()
 
     before = len(list(Path("/proc/self/fd").iterdir()))
     asyncio.run(go())
@@ -293,7 +294,7 @@ def test_a_command_in_the_background_does_not_move_the_conversation(tmp_path: Pa
         await begin(context, "cd /")
         await notices.wait()
         assert context.cwd == str(tmp_path)
-        await close(context)
+        await context.background.close()
 
     asyncio.run(go())
 
@@ -331,7 +332,7 @@ def test_what_is_added_by_others_is_read_and_stopped_like_a_command(tmp_path: Pa
 
     async def go() -> None:
         context = make(tmp_path)
-        of(context).tasks["a1"] = Agent()
+        context.background.tasks["a1"] = Agent()
         read = await output(context, "a1")
         assert read["task"]["output"] == "report"
         assert read["task"]["task_type"] == "local_agent"

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from steno.tools.base import Tool, ToolContext, ToolFailure, ToolResult
+from steno.tools.base import Tool, ToolFailure, ToolResult
+from steno.tools.context import TaskStore, ToolContext
 from steno.tools.tasks import TaskCreate, TaskGet, TaskList, TaskUpdate, other_tools
 
 
 def make(tmp_path: Path) -> ToolContext:
-    kept = {"tasks_folder": str(tmp_path / "tasks" / "s")}
-    return ToolContext(cwd="/", project="/", session_id="s", folder="/none", env={}, kept=kept)
+    tasks = TaskStore(str(tmp_path / "tasks" / "s"))
+    return ToolContext(cwd="/", project="/", session_id="s", folder="/none", env={}, tasks=tasks)
 
 
 def run(tool: Tool, context: ToolContext, **given: Any) -> ToolResult:

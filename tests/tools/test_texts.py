@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno.tools.base import ToolContext, ToolFailure
+from steno.tools.base import ToolFailure
+from steno.tools.context import ToolContext
 from steno.tools.names import file_tools
 from steno.tools.texts import Form, decode, encode, open_file, place
 from steno.tools.words import shown, spoken

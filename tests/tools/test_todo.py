@@ -3,9 +3,11 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
-from steno.tools.base import ToolContext, ToolFailure, ToolResult
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.todo import TodoWrite
 
 
@@ -44,4 +46,4 @@ def test_a_bad_list_is_a_failure_that_leaves_the_old_one(todos: Any) -> None:
     write(context, [todo("one", "pending")])
     with pytest.raises(ToolFailure):
         write(context, todos)
-    assert context.kept["todos"] == [todo("one", "pending")]
+    assert msgspec.to_builtins(context.todos) == (todo("one", "pending"),)

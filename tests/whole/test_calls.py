@@ -20,7 +20,8 @@ from steno.model.server.minds import Failure, Said, cut, text, thinking, tool
 from steno.model.server.minds import Gate as Door
 from steno.model.server.script import Script
 from steno.model.wire import Block
-from steno.tools.base import Spec, ToolContext, ToolResult
+from steno.tools.base import Spec, ToolResult
+from steno.tools.context import ToolContext
 
 
 class Slow:

@@ -13,7 +13,8 @@ from tests.whole.house import House
 from steno.agent.start import Started
 from steno.model.server.minds import Said, text, tool
 from steno.model.server.script import Script
-from steno.tools.base import Spec, ToolContext, ToolResult
+from steno.tools.base import Spec, ToolResult
+from steno.tools.context import ToolContext
 
 NOTEBOOK = json.dumps(
     {

@@ -17,7 +17,8 @@ from steno.errors import StenoError
 from steno.format.values import as_list, as_object
 from steno.guard.decision import Decision
 from steno.model.wire import Block
-from steno.tools.base import Execution, Tool, ToolContext, ToolResult
+from steno.tools.base import Execution, Tool, ToolResult
+from steno.tools.context import ToolContext
 
 __all__ = ["Caller", "Consent", "Judge", "Learn", "Permission", "grouped"]
 

@@ -12,7 +12,7 @@ from steno.agent.said import Companion, permissions
 from steno.agent.skills import take_loaded
 from steno.guard.decision import MODES, Decision, Mode
 from steno.guard.judge import Guard
-from steno.tools.base import ToolContext
+from steno.tools.context import ToolContext
 
 __all__ = ["Followed", "Lending", "opened_skills"]
 
@@ -52,11 +52,9 @@ class Followed:
     @property
     def mode(self) -> Mode:
         """The mode it is in now."""
-        asked: Any = self._context.kept.get("mode")
-        mode: Mode = asked if asked in MODES else self._session
-        own: Any = self._of_its_own
+        mode = _mode_named(self._context.plan.permission_mode) or self._session
         # A session that plans, asks nobody or asks about nothing is not left by who works in it.
-        return own if own in MODES and mode in _OPEN else mode
+        return (_mode_named(self._of_its_own) or mode) if mode in _OPEN else mode
 
     def lend(self, rules: tuple[str, ...]) -> None:
         """Allow more for a while; rules that deny or ask still stand."""
@@ -82,6 +80,10 @@ class Followed:
         if self._confined is None:
             return said
         return self._confined.allows(tool, given, said, self.mode)
+
+
+def _mode_named(name: str) -> Mode | None:
+    return next((mode for mode in MODES if mode == name), None)
 
 
 class Lending:

@@ -23,7 +23,8 @@ from steno.agent.mcp_servers import SECRET, Server
 from steno.agent.programs import Capture
 from steno.errors import BadRequest
 from steno.extras import require
-from steno.tools.base import Spec, ToolContext, ToolFailure, ToolResult
+from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 
 if TYPE_CHECKING:
     from mcp import Client

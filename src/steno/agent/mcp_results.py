@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from steno.agent.around_files import cut
-from steno.tools.base import ToolContext, ToolResult
+from steno.tools.base import ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.output import folder_for_results, put_file
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["letters", "number_in", "outcome_of", "record_fields", "take_meta"]
 
-_KEPT: Final = "mcp"
 _MOST_TOKENS: Final = 25_000
 _LETTERS_A_TOKEN: Final = 4
 _IMAGES: Final = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
@@ -28,7 +28,7 @@ _IMAGES: Final = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "
 
 def take_meta(context: ToolContext, call: str) -> dict[str, Any] | None:
     """Return what a call gave besides (`mcpMeta` of the record); None when it gave nothing."""
-    return context.kept.get(_KEPT, {}).pop(call, None)
+    return context.mcp_metadata.pop(call, None)
 
 
 def record_fields(context: ToolContext, call: str) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def outcome_of(
     if result.structured_content is not None:
         meta["structuredContent"] = result.structured_content
     if meta:
-        context.kept.setdefault(_KEPT, {})[call] = meta
+        context.mcp_metadata[call] = meta
     most = number_in(env, "MAX_MCP_OUTPUT_TOKENS", _MOST_TOKENS) * _LETTERS_A_TOKEN
     if result.is_error:
         words = cut("\n".join(_text(block) for block in result.content), most)

@@ -21,7 +21,8 @@ from steno.agent.start import Options, People, Started, start
 from steno.errors import BadRequest, StenoError
 from steno.format.values import as_list, as_object
 from steno.model.wire import Block
-from steno.tools.base import Spec, ToolContext, ToolFailure, ToolResult
+from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 
 __all__ = ["Shape", "lines_of_prompts", "run"]
 

@@ -17,10 +17,10 @@ from steno.agent.around_files import Note, read_text
 from steno.agent.commands import Command, Expanded, Scope, Shell, expand, find_command, read_command
 from steno.agent.frontmatter import split
 from steno.store.places import config_dir
-from steno.tools.base import Spec, ToolContext, ToolFailure, ToolResult
+from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.context import OpenedSkill, ToolContext
 
 __all__ = [
-    "Loaded",
     "Skill",
     "SkillTool",
     "discover_skills",
@@ -31,7 +31,6 @@ __all__ = [
 ]
 
 _FILE: Final = "SKILL.md"
-_KEPT: Final = "Skill"
 _MOST_LINE: Final = 1536
 _MOST_LISTING: Final = 16_000
 _WORDS: Final = """\
@@ -57,17 +56,6 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     model_may_call: bool = True
     user_may_call: bool = True
-
-
-class Loaded(msgspec.Struct, frozen=True, kw_only=True):
-    """A skill that a call has opened: a message for the model after the result of the call."""
-
-    call: str
-    name: str
-    text: str
-    allowed_tools: tuple[str, ...] = ()
-    model: str = ""
-    mentions: tuple[str, ...] = ()
 
 
 def discover_skills(
@@ -172,9 +160,11 @@ def skill_text(skill: Skill) -> str:
     return f"Base directory for the skill {skill.name}: {skill.folder}\n\n{body}"
 
 
-def take_loaded(context: ToolContext) -> tuple[Loaded, ...]:
+def take_loaded(context: ToolContext) -> tuple[OpenedSkill, ...]:
     """Return what calls have opened since the last time."""
-    return tuple(context.kept.pop(_KEPT, ()))
+    opened = tuple(context.opened_skills)
+    context.opened_skills.clear()
+    return opened
 
 
 class SkillTool:
@@ -213,25 +203,25 @@ class SkillTool:
         name = str(tool_input.get("skill") or "").strip().removeprefix("/")
         arguments = str(tool_input.get("args") or "").strip()
         names = {"CLAUDE_SESSION_ID": context.session_id}
-        self._shell = context.kept.get("shell", self._shell)
+        self._shell = context.run_shell_line or self._shell
         skill = self._skills.get(name)
         if skill is not None:
             loaded = await self._of_skill(skill, arguments, names, call)
         else:
             loaded = await self._of_command(name, arguments, names, call)
-        context.kept.setdefault(_KEPT, []).append(loaded)
+        context.opened_skills.append(loaded)
         detail = {"success": True, "commandName": loaded.name}
         return ToolResult(f"Launching skill: {loaded.name}", detail)
 
     async def _of_skill(
         self, skill: Skill, arguments: str, names: dict[str, str], call: str
-    ) -> Loaded:
+    ) -> OpenedSkill:
         if not skill.model_may_call:
             raise ToolFailure(f"Only the user may open the skill {skill.name}.")
         filled = await open_skill(skill, arguments, shell=self._shell, names=names)
         if filled is None:
             raise ToolFailure(f"The skill {skill.name} cannot be read: {skill.path} is gone.")
-        return Loaded(
+        return OpenedSkill(
             call=call,
             name=skill.name,
             text=filled.text,
@@ -242,7 +232,7 @@ class SkillTool:
 
     async def _of_command(
         self, name: str, arguments: str, names: dict[str, str], call: str
-    ) -> Loaded:
+    ) -> OpenedSkill:
         command = find_command(self._commands, name)
         if command is None:
             known = sorted({*self._skills, *(command.name for command in self._commands)})
@@ -251,7 +241,7 @@ class SkillTool:
         if not command.model_may_call:
             raise ToolFailure(f"Only the user may call /{command.name}.")
         filled = await expand(command, arguments, shell=self._shell, names=names)
-        return Loaded(
+        return OpenedSkill(
             call=call,
             name=command.name,
             text=filled.text,

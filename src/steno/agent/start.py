@@ -50,8 +50,8 @@ from steno.session.transcript import load
 from steno.store.places import steno_home
 from steno.store.presence import Presence
 from steno.store.read import FileSource
-from steno.tools import shells
-from steno.tools.base import Tool, ToolContext
+from steno.tools.base import Tool
+from steno.tools.context import ToolContext
 from steno.tools.names import file_tools
 from steno.tools.tasks import other_tools
 
@@ -125,7 +125,7 @@ class _Making:
         context = self.main
         self.points.notice = lambda words: self.people.emit(Noticed(words, "warning"))
         self.points.at_large = lambda: any(
-            task.status == "running" for task in shells.of(context).tasks.values()
+            task.status == "running" for task in context.background.tasks.values()
         )
         agents = self._agent_tool(self.people.emit, 0)
         tools = self._toolbox(agents)
@@ -134,9 +134,7 @@ class _Making:
         agent.caller.keeping = self.points
         agent.meter.context = work.context
         agent.piped = self.options.piped
-        work.talk.recorder.on_name = lambda slug: context.kept.update(
-            plan_file=self._plan_file(slug)
-        )
+        work.talk.recorder.on_name = self._name_plan
         agent.interactive = self.options.entrypoint == "cli"
         agent.pending_agents = lambda: agents.pending
         agent.kinds = tuple(agents.kinds)
@@ -203,9 +201,9 @@ class _Making:
         agent.bounds = bounds
         lending = Lending(agent, guard, model_named)
         caller.said = lambda: opened_skills(context, lending)
-        context.kept["ask_model"] = partial(consult, agent)
-        context.kept["web_search"] = Searching(agent)
-        context.kept["shell"] = shell_of(caller)
+        context.ask_model = partial(consult, agent)
+        context.search_web = Searching(agent)
+        context.run_shell_line = shell_of(caller)
         return agent, lending
 
     def _caller(
@@ -358,13 +356,17 @@ class _Making:
             runner=self.runner,
             shown_in=self.guard.shown_in,
         )
-        context.kept["tasks_folder"] = os.path.join(self.options.config, "tasks", session)
+        context.tasks.folder = os.path.join(self.options.config, "tasks", session)
         slug = self.work.talk.recorder.slug or session_slug(session)
-        context.kept["plan_file"] = self._plan_file(slug)
+        context.plan.file = self._plan_file(slug)
         if self.confined is not None:
-            context.kept["wrap"] = self.confined
+            context.sandbox = self.confined
             context.env["TMPDIR"] = self.confined.policy.tmp
         return context
+
+    def _name_plan(self, slug: str) -> None:
+        """Name the file of the plan after the session."""
+        self.main.plan.file = self._plan_file(slug)
 
     def _plan_file(self, slug: str) -> str:
         return os.path.join(self.options.config, plan_path(slug))

@@ -20,7 +20,6 @@ from steno.agent.subagents import AgentTool
 from steno.guard.decision import Mode
 from steno.model.wire import Block
 from steno.store.presence import Presence
-from steno.tools import shells
 
 __all__ = ["Started"]
 
@@ -76,7 +75,7 @@ class Started(msgspec.Struct, kw_only=True, eq=False):
         """End everything that still runs, and let the session's file go."""
         await self.agent.caller.gates("SessionEnd", {"reason": reason})
         await self.agents.close()
-        await shells.close(self.agent.caller.context)
+        await self.agent.caller.context.background.close()
         await self.runner.close()
         if self.confined is not None:
             self.confined.close()

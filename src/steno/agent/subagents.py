@@ -17,8 +17,8 @@ from steno.agent import events
 from steno.agent.loop import Agent
 from steno.format.compose import full_usage
 from steno.format.encode import encode
-from steno.tools import shells
-from steno.tools.base import Spec, ToolContext, ToolFailure, ToolResult
+from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 
 __all__ = ["AgentTool", "Kind", "Spawn", "new_agent_id"]
 
@@ -218,7 +218,7 @@ class _Task:
         for tool in self.agent.caller.tools:
             if isinstance(tool, AgentTool):
                 await tool.close()
-        await shells.close(self.agent.caller.context)
+        await self.agent.caller.context.background.close()
         self.agent.talk.recorder.close()
 
     def begun(self, *, background: bool, depth: int) -> events.Launched:

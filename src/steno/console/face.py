@@ -89,11 +89,9 @@ class Face:
         talk, started = self._talk, self._talk.started
         if started is None:
             return State()
-        from steno.tools import shells
-
         agent = started.agent
         since = talk.stream.began
-        tasks = shells.of(agent.caller.context).tasks.values()
+        tasks = agent.caller.context.background.tasks.values()
         return State(
             model=agent.course.model,
             branch=agent.talk.recorder.compose.place.git_branch,

@@ -172,7 +172,7 @@ class Talk:
         context.notify = lambda said: self._ended_beside(said, told)
         mode, rules = self._carried
         if mode:
-            context.kept["mode"] = mode
+            context.plan.permission_mode = mode
         if not tell:
             # It is the same work, taken up elsewhere.
             started.granted.rules = rules
@@ -283,7 +283,7 @@ class Talk:
     def set_mode(self, mode: str) -> None:
         """Go on in another permission mode."""
         if self.started is not None:
-            self.started.agent.caller.context.kept["mode"] = mode
+            self.started.agent.caller.context.plan.permission_mode = mode
             self.changed()
 
     async def _take_up(self) -> None:

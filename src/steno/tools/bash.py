@@ -7,12 +7,13 @@ from typing import Any, Final
 import msgspec
 
 from steno.guard.paths import Place, is_inside
-from steno.tools.base import Execution, Spec, ToolContext, ToolFailure, ToolResult
+from steno.tools.base import Execution, Spec, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.missing_access import missing_access, was_refused
 from steno.tools.output import LIMIT, Capture, harmless, persisted, save
 from steno.tools.processes import Shell, exit_code, start
-from steno.tools.shells import Task, of
+from steno.tools.shells import Task
 
 __all__ = ["Bash", "TaskOutput", "TaskStop"]
 
@@ -161,7 +162,7 @@ class Bash:
         except asyncio.CancelledError:
             await shell.end()
             raise
-        of(context).keep(shell)
+        context.background.keep(shell)
         strayed = await asyncio.to_thread(_move, context, shell)
         run.finish()
         if strayed:
@@ -196,8 +197,9 @@ def _move(context: ToolContext, shell: Shell) -> bool:
 
 
 async def _in_background(asked: _Command, context: ToolContext, call: str) -> ToolResult:
-    background = of(context).background
-    shell = await background(asked.command, asked.description, context, call, outside=asked.outside)
+    shell = await context.background.start(
+        asked.command, asked.description, context, call, outside=asked.outside
+    )
     detail = {
         "stdout": "",
         "stderr": "",
@@ -229,7 +231,7 @@ def _find(context: ToolContext, *names: str) -> Task:
     name = next(filter(None, names), "")
     if not name:
         raise ToolFailure("The input does not fit this tool: it needs a `task_id`.")
-    task = of(context).tasks.get(name)
+    task = context.background.tasks.get(name)
     if task is None:
         raise ToolFailure(f"No task found with ID: {harmless(name)}")
     return task

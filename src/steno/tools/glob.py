@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.tools.base import Spec, ToolContext, ToolResult
+from steno.tools.base import Spec, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.listing import relative, walk, when_changed
 from steno.tools.patterns import folder_of, glob_pattern

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.tools.base import Spec, ToolContext, ToolFailure, ToolResult
+from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.grep_results import show_counts, show_files, show_lines
 from steno.tools.grep_search import LONGEST, WRONG, Job, Search
 from steno.tools.inputs import taken

@@ -5,7 +5,8 @@ import re
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
-from steno.tools.base import ToolContext, ToolResult
+from steno.tools.base import ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.grep_search import Job, Search
 from steno.tools.listing import relative, when_changed
 from steno.tools.words import shown, spoken

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.tools.base import ToolContext
+from steno.tools.context import ToolContext
 
 __all__ = ["relative", "walk", "when_changed"]
 

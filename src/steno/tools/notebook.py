@@ -7,7 +7,8 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from steno.format.values import as_list, as_object
-from steno.tools.base import Spec, ToolContext, ToolFailure, ToolResult
+from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.texts import Text
 from steno.tools.words import shown, spoken

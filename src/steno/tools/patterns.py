@@ -5,7 +5,8 @@ import re
 from typing import Final
 
 from steno.guard.told import told_folder
-from steno.tools.base import ToolContext, ToolFailure
+from steno.tools.base import ToolFailure
+from steno.tools.context import ToolContext
 from steno.tools.texts import place
 from steno.tools.words import shown
 

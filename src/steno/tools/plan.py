@@ -2,7 +2,7 @@
 
 Both ask with `context.ask("plan", {"step": "enter" | "exit", "plan": …, "file": …, "call": …})`; the
 answer is `{"approved": bool, "mode": …, "words": …}`. The mode that follows is left as a request in
-`context.kept["mode"]`; the plan is the file that `context.kept["plan_file"]` names.
+`context.plan.permission_mode`; the plan is the file that `context.plan.file` names.
 """
 
 import asyncio
@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.tools.base import Answer, Spec, ToolContext, ToolFailure, ToolResult
+from steno.tools.base import Answer, Spec, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.output import put_file
 from steno.tools.words import worded
@@ -53,11 +54,11 @@ class EnterPlanMode:
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Ask."""
         del tool_input
-        path = context.kept.get("plan_file")
+        path = context.plan.file
         answer = await _ask(context, {"step": "enter", "plan": None, "file": path, "call": call})
         if not answer.get("approved"):
             return _refused("a plan first", answer)
-        context.kept["mode"] = "plan"
+        context.plan.permission_mode = "plan"
         message = "Entered plan mode. Look around and work out how to do it."
         where = f" Write the plan to {path}, the only file you may change." if path else ""
         words = f"{message} Change nothing.{where} When it is ready, call ExitPlanMode."
@@ -100,8 +101,7 @@ class ExitPlanMode:
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Show it and ask."""
         said = taken(tool_input, _Exit).plan
-        path = context.kept.get("plan_file")
-        path = path if isinstance(path, str) else None
+        path = context.plan.file
         # Older clients have the plan as an input: then the file is ours to write.
         if said and path:
             await asyncio.to_thread(_write, path, said)
@@ -110,7 +110,7 @@ class ExitPlanMode:
         answer = await _ask(context, what)
         if not answer.get("approved"):
             return _refused("to go on with this plan", answer)
-        context.kept["mode"] = str(answer.get("mode") or "default")
+        context.plan.permission_mode = str(answer.get("mode") or "default")
         words = "User has approved exiting plan mode. You can now proceed."
         if plan:
             where = f" It is kept in {path}." if path else ""

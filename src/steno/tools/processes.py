@@ -15,25 +15,19 @@ import signal
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from steno.errors import StenoError
-from steno.tools.base import Execution, Process, Streams, ToolContext, ToolFailure
+from steno.tools.base import Execution, Process, Streams, ToolFailure
 from steno.tools.output import new_id
 
-__all__ = ["GRACE", "MARK", "Shell", "Take", "Wrap", "exit_code", "kin", "start"]
+if TYPE_CHECKING:
+    from steno.tools.context import ToolContext
+
+__all__ = ["GRACE", "MARK", "Shell", "Take", "exit_code", "kin", "start"]
 
 Take: TypeAlias = Callable[[str, bytes], None]
 """Called with `stdout` or `stderr` and a piece of what a command printed."""
-
-
-class Wrap(Protocol):
-    """Puts a command into a sandbox: `context.kept["wrap"]`, where there is one."""
-
-    def __call__(self, argv: list[str], *, command: str, cwd: str, outside: bool) -> list[str]:
-        """Return other arguments; `outside` says that it was asked to be let out."""
-        ...
-
 
 GRACE: Final = 1.0
 """How many seconds a command has between being asked to end and being killed."""
@@ -126,7 +120,7 @@ class Shell:
         self._exit: asyncio.Task[int] | None = None
 
     async def launch(
-        self, command: str, context: ToolContext, execution: Execution, *, outside: bool = False
+        self, command: str, context: "ToolContext", execution: Execution, *, outside: bool = False
     ) -> None:
         """Start it, confined as its execution says; raises `ToolFailure` if that fails.
 
@@ -275,7 +269,7 @@ def exit_code(code: int) -> int:
 async def _confined(
     command: str,
     streams: Streams,
-    context: ToolContext,
+    context: "ToolContext",
     execution: Execution,
     env: dict[str, str],
 ) -> Process:
@@ -291,15 +285,14 @@ async def _confined(
     )
 
 
-def _argv(command: str, descriptor: int, context: ToolContext, *, outside: bool) -> list[str]:
+def _argv(command: str, descriptor: int, context: "ToolContext", *, outside: bool) -> list[str]:
     argv = _bash_argv(command, descriptor, context)
-    wrap: Wrap | None = context.kept.get("wrap")
-    if wrap is None:
+    if context.sandbox is None:
         return argv
-    return list(wrap(argv, command=command, cwd=context.cwd, outside=outside))
+    return list(context.sandbox(argv, command=command, cwd=context.cwd, outside=outside))
 
 
-def _bash_argv(command: str, descriptor: int, context: ToolContext) -> list[str]:
+def _bash_argv(command: str, descriptor: int, context: "ToolContext") -> list[str]:
     bash = "/bin/bash"
     if not os.path.exists(bash):
         import shutil
@@ -312,7 +305,7 @@ def _bash_argv(command: str, descriptor: int, context: ToolContext) -> list[str]
 
 
 async def start(
-    command: str, context: ToolContext, take: Take, execution: Execution, *, outside: bool = False
+    command: str, context: "ToolContext", take: Take, execution: Execution, *, outside: bool = False
 ) -> Shell:
     """Start a command in a conversation's directory.
 

@@ -4,7 +4,8 @@ from typing import Any, cast
 
 import msgspec
 
-from steno.tools.base import Spec, ToolContext, ToolFailure, ToolResult
+from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 
 __all__ = ["AskUserQuestion"]

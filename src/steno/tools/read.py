@@ -8,7 +8,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from steno.tools.base import Spec, ToolContext, ToolFailure, ToolResult
+from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.images import media_type_of, show_image
 from steno.tools.inputs import taken
 from steno.tools.notebook import cell_blocks, cell_details, is_notebook, parse

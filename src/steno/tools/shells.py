@@ -1,25 +1,28 @@
 """What a conversation has running in the background, and its end.
 
-shell = await of(context).background("make watch", "Watch", context, call)
+shell = await context.background.start("make watch", "Watch", context, call)
 await shell.wait(10); shell.status, shell.exit_code, shell.read()
-await close(context)                                 # ends everything
+await context.background.close()                    # ends everything
 
-Whatever else runs in the background can be added to `of(context).tasks` in the form of a `Task`.
+Whatever else runs in the background can be added to `context.background.tasks` as a `Task`.
 """
 
 import asyncio
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from steno.errors import StenoError
-from steno.tools.base import Execution, ToolContext, ToolFailure
+from steno.tools.base import Execution, ToolFailure
 from steno.tools.output import Log, folder_for_results, harmless, new_id
 from steno.tools.processes import Shell, exit_code, start
 from steno.tools.words import worded
 
-__all__ = ["BackgroundShell", "Shells", "Task", "close", "of"]
+if TYPE_CHECKING:
+    from steno.tools.context import ToolContext
+
+__all__ = ["BackgroundShell", "BackgroundTasks", "Task"]
 
 
 class Task(Protocol):
@@ -66,7 +69,7 @@ class BackgroundShell:
         self._watch: asyncio.Task[None] | None = None
 
     async def launch(
-        self, context: ToolContext, execution: Execution, *, outside: bool = False
+        self, context: "ToolContext", execution: Execution, *, outside: bool = False
     ) -> None:
         """Start it, confined as its execution says."""
 
@@ -133,7 +136,7 @@ class BackgroundShell:
         self.log.close()
 
 
-class Shells:
+class BackgroundTasks:
     """Everything that a conversation has running."""
 
     def __init__(self) -> None:
@@ -149,11 +152,11 @@ class Shells:
         self._strays.add(shell)
         shell.on_quiet = partial(self._strays.discard, shell)
 
-    async def background(
+    async def start(
         self,
         command: str,
         description: str,
-        context: ToolContext,
+        context: "ToolContext",
         call: str,
         *,
         outside: bool = False,
@@ -175,23 +178,10 @@ class Shells:
         return shell
 
     async def close(self) -> None:
-        """End all of them."""
+        """End all of them, at the end of the conversation.
+
+        A daemon that has detached itself, with none of our pipes open, keeps running on purpose.
+        """
         endings: list[Any] = [task.stop() for task in self.tasks.values()]
         endings += [shell.end() for shell in tuple(self._strays)]
         await asyncio.gather(*endings)
-
-
-def of(context: ToolContext) -> Shells:
-    """Return what a conversation has running."""
-    shells = context.kept.get("shells")
-    if not isinstance(shells, Shells):
-        shells = context.kept["shells"] = Shells()
-    return shells
-
-
-async def close(context: ToolContext) -> None:
-    """End everything that a conversation has running, at its end.
-
-    A daemon that has put itself aside, with nothing of ours open, stays: it was meant to.
-    """
-    await of(context).close()

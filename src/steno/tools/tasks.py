@@ -13,8 +13,9 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
-from steno.tools.base import Spec, Tool, ToolContext, ToolFailure, ToolResult
+from steno.tools.base import Spec, Tool, ToolFailure, ToolResult
 from steno.tools.bash import Bash, TaskOutput, TaskStop
+from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.output import harmless, put_file
 from steno.tools.plan import EnterPlanMode, ExitPlanMode
@@ -119,8 +120,8 @@ def _locked(path: str) -> Generator[_Folder]:
 
 async def _with(context: ToolContext, work: Callable[[_Folder], _T]) -> _T:
     """Do something with the tasks of a conversation."""
-    path = context.kept.get("tasks_folder")
-    if not isinstance(path, str):
+    path = context.tasks.folder
+    if not path:
         raise ToolFailure("There is no place for tasks in this session.")
 
     def do() -> _T:
@@ -174,8 +175,8 @@ class TaskCreate:
 
         def add(folder: _Folder) -> _Task:
             # A number is not given twice, even where its task was deleted.
-            last = max((context.kept.get("tasks_last", 0), *folder.numbers()))
-            context.kept["tasks_last"] = last + 1
+            last = max((context.tasks.last_number, *folder.numbers()))
+            context.tasks.last_number = last + 1
             task = _Task(
                 id=str(last + 1),
                 subject=new.subject,

@@ -1,27 +1,22 @@
 """TodoWrite: the list of things to do that the model keeps for itself, written anew each time."""
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from steno.tools.base import Spec, ToolContext, ToolResult
+from steno.tools.base import Spec, ToolResult
+from steno.tools.context import TodoItem, ToolContext
 from steno.tools.inputs import taken
 
 __all__ = ["TodoWrite"]
 
 
-class _Todo(msgspec.Struct, frozen=True, rename="camel"):
-    content: str
-    status: Literal["pending", "in_progress", "completed"]
-    active_form: str = ""
-
-
 class _Todos(msgspec.Struct, frozen=True):
-    todos: list[_Todo]
+    todos: tuple[TodoItem, ...]
 
 
 class TodoWrite:
-    """Writes the list of things to do; it is kept as `todos` beside the conversation."""
+    """Writes the list of things to do; the context has it as `todos`."""
 
     spec = Spec(
         name="TodoWrite",
@@ -68,10 +63,12 @@ class TodoWrite:
         """Write it."""
         del call
         todos = taken(tool_input, _Todos).todos
-        new: list[dict[str, Any]] = msgspec.to_builtins(todos)
-        old = context.kept.get("todos", [])
+        detail = {
+            "oldTodos": msgspec.to_builtins(list(context.todos)),
+            "newTodos": msgspec.to_builtins(list(todos)),
+        }
         # A list that is done is put away: the next one begins with nothing.
         done = all(todo.status == "completed" for todo in todos)
-        context.kept["todos"] = [] if done else new
+        context.todos = () if done else todos
         words = "The list was written. Keep it up to date, and go on with what is in progress."
-        return ToolResult(words, {"oldTodos": old, "newTodos": new})
+        return ToolResult(words, detail)

@@ -8,7 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from steno.store.beneath import Folder
-from steno.tools.base import Spec, ToolContext, ToolFailure, ToolResult
+from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.patch import structured_patch
 from steno.tools.texts import (
