@@ -10,6 +10,7 @@ from steno.agent.loop import Agent
 from steno.agent.rules_kept import Granted
 from steno.agent.said import Companion, permissions
 from steno.agent.skills import take_loaded
+from steno.format.tool_catalogue import SHELL
 from steno.guard.decision import MODES, Decision, Mode
 from steno.guard.judge import Guard
 from steno.tools.context import ToolContext
@@ -66,7 +67,7 @@ class Followed:
 
     def judge(self, tool: str, given: dict[str, Any], /, *, cwd: str) -> Decision:
         """Say whether a call may be made."""
-        if tool == "Bash" and self._confinable is not None:
+        if tool == SHELL and self._confinable is not None:
             self._own = self._own.with_confinement(confinable=self._confinable())
             self._guard = self._own.with_rules(*self._more) if self._more else self._own
             self._confinable = None

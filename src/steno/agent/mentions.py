@@ -21,6 +21,7 @@ from steno.agent.recorder import new_id
 from steno.agent.spoken import blocks_in
 from steno.errors import StenoError
 from steno.format.encode import encode
+from steno.format.tool_catalogue import SHELL
 from steno.guard.decision import Decision
 from steno.tools.base import ToolFailure, ToolResult
 from steno.tools.texts import place
@@ -160,7 +161,7 @@ class _One:
             listed += f"\n… and {len(seen) - _MOST_NAMES:,} more"
         body = {"type": "directory", "path": spoken(path), "content": listed, **self._shown}
         given = {"command": f"ls {spoken(path)}", "description": f"Lists files in {spoken(path)}"}
-        return Kept(body=body, parts=(_called("Bash", given), _RESULT.format("Bash", listed)))
+        return Kept(body=body, parts=(_called(SHELL, given), _RESULT.format(SHELL, listed)))
 
     async def file(self) -> Kept:
         """Return what is in a file, or, where that is much, that it is there."""

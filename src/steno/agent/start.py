@@ -46,6 +46,7 @@ from steno.agent.subagents import AgentTool, Kind
 from steno.agent.toolbox import Toolbox
 from steno.errors import StenoError
 from steno.format.paths import plan_path
+from steno.format.tool_catalogue import ASKING_TOOLS
 from steno.session.transcript import load
 from steno.store.places import steno_home
 from steno.store.presence import Presence
@@ -58,8 +59,6 @@ from steno.tools.tasks import other_tools
 __all__ = ["Options", "People", "Started", "points_of", "start"]
 
 _WHOLE: Final = Bounds()
-_NOT_BELOW: Final = frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"})
-"""What a sub-agent has no use for: nobody talks to it."""
 
 
 def start(options: Options, work: Work, model: Model, people: People, price: Price) -> Started:
@@ -332,7 +331,8 @@ class _Making:
     def _tools_for(self, definition: Definition, depth: int) -> Toolbox:
         inner = self._agent_tool(self.people.emit, depth)
         box = self._offered([*file_tools(), *other_tools(), inner])
-        return box.only(lambda name: name not in _NOT_BELOW and definition.may_use(name))
+        # Nobody talks to a sub-agent.
+        return box.only(lambda name: name not in ASKING_TOOLS and definition.may_use(name))
 
     def _offered(self, tools: list[Tool]) -> Toolbox:
         """Return the tools that may be there at all, in the session as in its sub-agents."""
