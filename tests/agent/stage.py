@@ -12,7 +12,6 @@ from steno.agent.gates import Gates, open_gates
 from steno.agent.loop import Agent, Course, Fitting
 from steno.agent.meter import Limits, Meter
 from steno.agent.sessions import Work, go_on, new
-from steno.agent.toolbox import Toolbox
 from steno.check.checkup import check
 from steno.format.source import BytesSource
 from steno.guard.decision import Decision
@@ -25,6 +24,7 @@ from steno.session.resume.replay import valid_messages
 from steno.session.transcript import load
 from steno.tools.base import Spec, Tool, ToolFailure, ToolResult
 from steno.tools.context import ToolContext
+from steno.tools.registry import ToolRegistry
 
 MODEL = "claude-opus-4-5-20251101"
 
@@ -120,7 +120,7 @@ class Stage:
             env={},
         )
         caller = Caller(
-            tools=Toolbox(self.tools),
+            tools=ToolRegistry(self.tools),
             context=context,
             guard=self.guard,
             emit=self.events.append,

@@ -14,7 +14,6 @@ import pytest
 from tests.agent.hostile import KEY, Chat
 
 from steno.agent.calls import Caller
-from steno.agent.toolbox import Toolbox
 from steno.check.checkup import check
 from steno.format.source import BytesSource
 from steno.guard.judge import Guard
@@ -28,8 +27,8 @@ from steno.session.transcript import load
 from steno.tools.base import ToolFailure, ToolResult
 from steno.tools.bash import Bash, TaskOutput
 from steno.tools.context import ToolContext
-from steno.tools.names import file_tools
 from steno.tools.output import harmless
+from steno.tools.registry import ToolRegistry, file_tools
 from steno.tools.tasks import TaskCreate, TaskGet, TaskUpdate
 from steno.tools.words import shown
 
@@ -45,7 +44,10 @@ def call(place: ToolContext, name: str, given: dict[str, Any], *, deny: str = ""
     rules = gather([Layer(deny=(deny,) if deny else ())], root=place.cwd, cwd=place.cwd, home="")
     guard = Guard(rules, "acceptEdits", place.cwd, (place.cwd,), home=place.env["HOME"])
     caller = Caller(
-        tools=Toolbox([*file_tools(), Bash()]), context=place, guard=guard, emit=lambda _event: None
+        tools=ToolRegistry([*file_tools(), Bash()]),
+        context=place,
+        guard=guard,
+        emit=lambda _event: None,
     )
     block = {"type": "tool_use", "id": "toolu_1", "name": name, "input": given}
     return asyncio.run(caller.make(block))[0]

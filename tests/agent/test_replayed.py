@@ -8,7 +8,6 @@ import pytest
 from tests.agent.stage import Stage
 
 from steno.agent.loop import Agent
-from steno.agent.toolbox import Toolbox
 from steno.model.server.replay import Replay
 from steno.session.session import Session
 from steno.session.transcript import load
@@ -16,6 +15,7 @@ from steno.store.library import open_session
 from steno.store.read import FileSource
 from steno.tools.base import Spec, ToolResult
 from steno.tools.context import ToolContext
+from steno.tools.registry import ToolRegistry
 
 SCENES = ("plain", "multi", "thinking", "thinktool", "todo", "bigout", "think_on", "slugs")
 
@@ -104,7 +104,7 @@ def replayed(
     names = {str(call["name"]) for call in calls_of(before)}
 
     async def act(agent: Agent) -> None:
-        agent.caller.tools = Toolbox([Recalls(name, results) for name in sorted(names)])
+        agent.caller.tools = ToolRegistry([Recalls(name, results) for name in sorted(names)])
         for prompt in prompts:
             await agent.turn(prompt)
 

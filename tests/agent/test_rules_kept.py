@@ -17,7 +17,6 @@ from steno.agent.json_splice import with_item
 from steno.agent.lending import Followed
 from steno.agent.rules_kept import Granted, keep_rule, settings_file
 from steno.agent.settings import load_settings
-from steno.agent.toolbox import Toolbox
 from steno.errors import BadRequest, Unwritable
 from steno.guard.decision import Decision
 from steno.guard.judge import Guard
@@ -26,6 +25,7 @@ from steno.model.wire import Block
 from steno.tools.base import ToolResult
 from steno.tools.bash import Bash
 from steno.tools.context import ToolContext
+from steno.tools.registry import ToolRegistry
 
 _RULE = "Bash(npm test:*)"
 _KEYS = ("permissions", "allow")
@@ -276,7 +276,7 @@ class Flow:
             env={"PATH": os.environ["PATH"]},
         )
         return Caller(
-            tools=Toolbox([Bash()]),
+            tools=ToolRegistry([Bash()]),
             context=context,
             guard=Followed(self.guard, context, granted=self.granted),
             emit=lambda _event: None,

@@ -14,13 +14,13 @@ from steno.agent.conversation import Conversation
 from steno.agent.loop import Agent
 from steno.agent.recorder import Recorder
 from steno.agent.subagents import AgentTool, Kind
-from steno.agent.toolbox import Toolbox
 from steno.check.checkup import check
 from steno.format.source import BytesSource
 from steno.model.server.minds import tool
 from steno.model.server.script import Script
 from steno.store.library import sessions
 from steno.tools.context import ToolContext
+from steno.tools.registry import ToolRegistry
 
 KINDS = (Kind("helper", "Helps."), Kind("looker", "Looks.", is_built_in=False))
 
@@ -41,7 +41,10 @@ def with_agents(stage: Stage, agent: Agent, depth: int = 0) -> AgentTool:
             env=context.env,
         )
         caller = Caller(
-            tools=Toolbox(stage.tools), context=inner, guard=stage.guard, emit=stage.events.append
+            tools=ToolRegistry(stage.tools),
+            context=inner,
+            guard=stage.guard,
+            emit=stage.events.append,
         )
         talk = Conversation(Recorder(str(path), place))
         course = msgspec.structs.replace(agent.course, model=model or agent.course.model)
@@ -50,7 +53,7 @@ def with_agents(stage: Stage, agent: Agent, depth: int = 0) -> AgentTool:
         return made
 
     made = AgentTool(spawn, KINDS, agent.caller.emit, depth=depth)
-    agent.caller.tools = Toolbox([*stage.tools, made])
+    agent.caller.tools = ToolRegistry([*stage.tools, made])
     agent.caller.context.notify = lambda words: agent.inbox.append((words, True))
     return made
 

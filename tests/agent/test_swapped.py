@@ -13,14 +13,13 @@ import pytest
 from tests.campaign.size import sized
 
 from steno.agent.calls import Caller, Permission
-from steno.agent.toolbox import Toolbox
 from steno.guard.decision import Decision, Mode
 from steno.guard.judge import Guard
 from steno.guard.rules import Layer, gather
 from steno.model.wire import Block
 from steno.tools.base import ToolResult
 from steno.tools.context import ToolContext
-from steno.tools.names import file_tools
+from steno.tools.registry import ToolRegistry, file_tools
 
 _HIDDEN = "nobody is to see this"
 _BOOK = '{"cells": [{"cell_type": "code", "source": "%s", "outputs": []}], "nbformat": 4}'
@@ -58,7 +57,7 @@ class House:
         guard = Guard(made, mode, cwd, (cwd,), home=home)
         self.context.shown_in = guard.shown_in
         caller = Caller(
-            tools=Toolbox(file_tools()),
+            tools=ToolRegistry(file_tools()),
             context=self.context,
             guard=guard,
             emit=lambda _event: None,

@@ -10,7 +10,8 @@ import pytest
 
 from steno.tools.base import Tool, ToolFailure, ToolResult
 from steno.tools.context import TaskStore, ToolContext
-from steno.tools.tasks import TaskCreate, TaskGet, TaskList, TaskUpdate, other_tools
+from steno.tools.registry import other_tools
+from steno.tools.tasks import TaskCreate, TaskGet, TaskList, TaskUpdate
 
 
 def make(tmp_path: Path) -> ToolContext:

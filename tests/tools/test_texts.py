@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from steno.tools.base import ToolFailure
 from steno.tools.context import ToolContext
-from steno.tools.names import file_tools
+from steno.tools.registry import file_tools
 from steno.tools.texts import Form, decode, encode, open_file, place
 from steno.tools.words import shown, spoken
 

@@ -12,13 +12,13 @@ from steno.agent.gates import Gate, Gates, Kept, open_gates
 from steno.agent.keeping import Keeping, NoKeeping
 from steno.agent.rules_kept import Where
 from steno.agent.said import Companion
-from steno.agent.toolbox import Toolbox, input_flaw
 from steno.errors import StenoError
 from steno.format.values import as_list, as_object
 from steno.guard.decision import Decision
 from steno.model.wire import Block
 from steno.tools.base import Execution, Tool, ToolResult
 from steno.tools.context import ToolContext
+from steno.tools.registry import ToolRegistry, input_flaw
 
 __all__ = ["Caller", "Consent", "Judge", "Learn", "Permission", "grouped"]
 
@@ -77,7 +77,7 @@ async def _nobody(_call: Block, _decision: Decision) -> Permission:
 class Caller(msgspec.Struct, kw_only=True, eq=False):
     """Makes calls."""
 
-    tools: Toolbox
+    tools: ToolRegistry
     context: ToolContext
     guard: Judge
     emit: Callable[[Event], None]
@@ -274,7 +274,7 @@ def _unreadable(text: str) -> str:
     return f"The input of the call is no JSON object, so it was not made. It read: {shown}"
 
 
-def grouped(calls: Sequence[Block], tools: Toolbox) -> Iterator[list[Block]]:
+def grouped(calls: Sequence[Block], tools: ToolRegistry) -> Iterator[list[Block]]:
     """Yield calls that may run side by side: neighbours that only read; any other stands alone."""
     group: list[Block] = []
     for call in calls:

@@ -16,8 +16,10 @@ import msgspec
 from steno.agent.around_files import Note, read_text
 from steno.agent.commands import Command, Expanded, Scope, Shell, expand, find_command, read_command
 from steno.agent.frontmatter import split
+from steno.format.tool_catalogue import SKILL
 from steno.store.places import config_dir
 from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
 from steno.tools.context import OpenedSkill, ToolContext
 
 __all__ = [
@@ -179,8 +181,8 @@ class SkillTool:
         self._skills = {skill.name: skill for skill in skills}
         self._commands = tuple(commands)
         self._shell = shell
-        self._spec = Spec(
-            name="Skill",
+        self._spec = own_spec(
+            SKILL,
             description=_WORDS,
             schema={
                 "type": "object",

@@ -43,7 +43,6 @@ from steno.agent.slugs import session_slug
 from steno.agent.started import Started
 from steno.agent.styles import discover_styles, pick_style
 from steno.agent.subagents import AgentTool, Kind
-from steno.agent.toolbox import Toolbox
 from steno.errors import StenoError
 from steno.format.paths import plan_path
 from steno.format.tool_catalogue import ASKING_TOOLS
@@ -53,8 +52,7 @@ from steno.store.presence import Presence
 from steno.store.read import FileSource
 from steno.tools.base import Tool
 from steno.tools.context import ToolContext
-from steno.tools.names import file_tools
-from steno.tools.tasks import other_tools
+from steno.tools.registry import ToolRegistry, file_tools, other_tools
 
 __all__ = ["Options", "People", "Started", "points_of", "start"]
 
@@ -127,7 +125,7 @@ class _Making:
             task.status == "running" for task in context.background.tasks.values()
         )
         agents = self._agent_tool(self.people.emit, 0)
-        tools = self._toolbox(agents)
+        tools = self._registry(agents)
         self.servers.start()
         agent, lending = self._agent(work.talk, tools, context, self._system(), self._model())
         agent.caller.keeping = self.points
@@ -167,7 +165,7 @@ class _Making:
     def _agent(
         self,
         talk: Conversation,
-        tools: Toolbox,
+        tools: ToolRegistry,
         context: ToolContext,
         system: list[str],
         model: str,
@@ -206,7 +204,7 @@ class _Making:
         return agent, lending
 
     def _caller(
-        self, tools: Toolbox, context: ToolContext, guard: Followed, bounds: Bounds
+        self, tools: ToolRegistry, context: ToolContext, guard: Followed, bounds: Bounds
     ) -> Caller:
         told = {key: bounds.agent[key] for key in ("agent_id", "agent_type") if bounds.agent}
         caller = Caller(
@@ -251,7 +249,7 @@ class _Making:
         runner.notice = lambda words: self.people.emit(Noticed(words, "warning"))
         return runner
 
-    def _toolbox(self, agents: AgentTool) -> Toolbox:
+    def _registry(self, agents: AgentTool) -> ToolRegistry:
         options = self.options
         found, notes = discover_skills(options.cwd, trusted=options.trusted, env=options.env)
         self.skills = found
@@ -328,19 +326,19 @@ class _Making:
         free = mode == "bypassPermissions"
         return "" if free and self.settings.permissions.bypass_disabled else mode
 
-    def _tools_for(self, definition: Definition, depth: int) -> Toolbox:
+    def _tools_for(self, definition: Definition, depth: int) -> ToolRegistry:
         inner = self._agent_tool(self.people.emit, depth)
-        box = self._offered([*file_tools(), *other_tools(), inner])
+        registry = self._offered([*file_tools(), *other_tools(), inner])
         # Nobody talks to a sub-agent.
-        return box.only(lambda name: name not in ASKING_TOOLS and definition.may_use(name))
+        return registry.only(lambda name: name not in ASKING_TOOLS and definition.may_use(name))
 
-    def _offered(self, tools: list[Tool]) -> Toolbox:
+    def _offered(self, tools: list[Tool]) -> ToolRegistry:
         """Return the tools that may be there at all, in the session as in its sub-agents."""
-        box = Toolbox(tools, more=self.servers.tools)
+        registry = ToolRegistry(tools, more=self.servers.tools)
         wanted = self.options.tools
         # The tool for an answer in a shape was asked for by another option.
         extra = {tool.spec.name for tool in self.options.extra_tools}
-        return box if wanted is None else box.only({*wanted, *extra}.__contains__)
+        return registry if wanted is None else registry.only({*wanted, *extra}.__contains__)
 
     def _tool_context(self) -> ToolContext:
         session = self.work.id

@@ -17,7 +17,9 @@ from steno.agent import events
 from steno.agent.loop import Agent
 from steno.format.compose import full_usage
 from steno.format.encode import encode
+from steno.format.tool_catalogue import AGENT
 from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
 from steno.tools.context import ToolContext
 
 __all__ = ["AgentTool", "Kind", "Spawn", "new_agent_id"]
@@ -99,15 +101,13 @@ class AgentTool:
     def spec(self) -> Spec:
         """What it says of itself."""
         kinds = "\n".join(f"- {each.name}: {each.description}" for each in self._kinds.values())
-        return Spec(
-            name="Agent",
-            aliases=("Task",),
+        return own_spec(
+            AGENT,
             description=(
                 "Give a task of its own to another agent, which works alone and tells you its "
                 f"result. It sees only the prompt. Kinds (subagent_type):\n{kinds}"
             ),
             schema=_SCHEMA,
-            reads_only=True,  # so that several of one response work side by side
         )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:

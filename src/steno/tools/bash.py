@@ -7,7 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from steno.guard.paths import Place, is_inside
-from steno.tools.base import Execution, Spec, ToolFailure, ToolResult
+from steno.tools.base import Execution, ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
 from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.missing_access import missing_access, was_refused
@@ -88,8 +89,8 @@ class _Run:
 class Bash:
     """Runs a command with bash."""
 
-    spec = Spec(
-        name="Bash",
+    spec = own_spec(
+        "Bash",
         description=(
             "Runs a command with bash and returns what it prints.\n\n"
             "- The working directory stays from call to call; variables, functions and options do "
@@ -240,8 +241,8 @@ def _find(context: ToolContext, *names: str) -> Task:
 class TaskOutput:
     """Reads what a background task has printed since the last time."""
 
-    spec = Spec(
-        name="TaskOutput",
+    spec = own_spec(
+        "TaskOutput",
         description=(
             "Returns what a background task has printed since you last asked, its status and, "
             "when it has ended, its exit code. Waits for its end unless `block` is false."
@@ -259,8 +260,6 @@ class TaskOutput:
             },
             "required": ["task_id"],
         },
-        reads_only=True,
-        aliases=("BashOutput",),
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
@@ -299,8 +298,8 @@ class TaskOutput:
 class TaskStop:
     """Ends a background task."""
 
-    spec = Spec(
-        name="TaskStop",
+    spec = own_spec(
+        "TaskStop",
         description="Ends a background task, with every process it has started.",
         schema={
             "type": "object",
@@ -309,7 +308,6 @@ class TaskStop:
                 "shell_id": {"type": "string", "description": "An older name for the same"},
             },
         },
-        aliases=("KillShell",),
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:

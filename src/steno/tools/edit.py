@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
 from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.patch import structured_patch
@@ -86,7 +87,7 @@ class _MultiInput(msgspec.Struct, forbid_unknown_fields=True):
 class Edit:
     """The tool that makes one replacement."""
 
-    spec = Spec(name="Edit", description=_EDIT_WORDS, schema=_EDIT_SCHEMA)
+    spec = own_spec("Edit", description=_EDIT_WORDS, schema=_EDIT_SCHEMA)
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Make the replacement."""
@@ -108,7 +109,7 @@ class Edit:
 class MultiEdit:
     """The tool that makes several replacements, or none."""
 
-    spec = Spec(name="MultiEdit", description=_MULTI_WORDS, schema=_MULTI_SCHEMA)
+    spec = own_spec("MultiEdit", description=_MULTI_WORDS, schema=_MULTI_SCHEMA)
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Make the replacements."""

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.tools.base import Spec, ToolResult
+from steno.tools.base import ToolResult
+from steno.tools.catalogue import own_spec
 from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.listing import relative, walk, when_changed
@@ -54,7 +55,7 @@ class _Input(msgspec.Struct, forbid_unknown_fields=True):
 class Glob:
     """The tool."""
 
-    spec = Spec(name="Glob", description=_DESCRIPTION, schema=_SCHEMA, reads_only=True)
+    spec = own_spec("Glob", description=_DESCRIPTION, schema=_SCHEMA)
 
     def __init__(self, find: Finder | None = None) -> None:
         self._find = find or ripgrep

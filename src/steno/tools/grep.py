@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
 from steno.tools.context import ToolContext
 from steno.tools.grep_results import show_counts, show_files, show_lines
 from steno.tools.grep_search import LONGEST, WRONG, Job, Search
@@ -64,7 +65,7 @@ _SCHEMA: Final[dict[str, Any]] = {
 class Grep:
     """The tool."""
 
-    spec = Spec(name="Grep", description=_DESCRIPTION, schema=_SCHEMA, reads_only=True)
+    spec = own_spec("Grep", description=_DESCRIPTION, schema=_SCHEMA)
 
     def __init__(self, find: Finder | None = None) -> None:
         self._find = find or ripgrep

@@ -7,7 +7,8 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from steno.format.values import as_list, as_object
-from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
 from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.texts import Text
@@ -187,7 +188,7 @@ class _Input(msgspec.Struct, forbid_unknown_fields=True):
 class NotebookEdit:
     """The tool."""
 
-    spec = Spec(name="NotebookEdit", description=_DESCRIPTION, schema=_SCHEMA)
+    spec = own_spec("NotebookEdit", description=_DESCRIPTION, schema=_SCHEMA)
 
     async def run(self, tool_input: Json, context: ToolContext, call: str) -> ToolResult:
         """Change one cell."""

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.tools.base import Answer, Spec, ToolFailure, ToolResult
+from steno.tools.base import Answer, ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
 from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.output import put_file
@@ -40,15 +41,14 @@ def _refused(what: str, answer: Answer) -> ToolResult:
 class EnterPlanMode:
     """Asks to look and plan first."""
 
-    spec = Spec(
-        name="EnterPlanMode",
+    spec = own_spec(
+        "EnterPlanMode",
         description=(
             "Asks the user to let you look around and write a plan before anything is changed. "
             "Use it for work with several possible ways, or that touches many files; not for "
             "small, clear changes."
         ),
         schema={"type": "object", "properties": {}},
-        reads_only=True,
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
@@ -72,8 +72,8 @@ class _Exit(msgspec.Struct, frozen=True):
 class ExitPlanMode:
     """Shows the plan, and asks to go on."""
 
-    spec = Spec(
-        name="ExitPlanMode",
+    spec = own_spec(
+        "ExitPlanMode",
         description=(
             "Shows the user the plan that you have written to the plan file, and asks to go on "
             "with it. Only in plan mode, when the plan is complete; not to answer a question."
@@ -95,7 +95,6 @@ class ExitPlanMode:
                 }
             },
         },
-        reads_only=True,
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:

@@ -4,7 +4,8 @@ from typing import Any, cast
 
 import msgspec
 
-from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
 from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 
@@ -39,8 +40,8 @@ class AskUserQuestion:
     words or a list of them}, "annotations": {…}}`; None, or no answers, when nobody is there.
     """
 
-    spec = Spec(
-        name="AskUserQuestion",
+    spec = own_spec(
+        "AskUserQuestion",
         description=(
             "Asks the user one to four questions, each with two to four answers to choose from; "
             "the user can always answer in words of their own. Ask where a choice is theirs to "
@@ -92,7 +93,6 @@ class AskUserQuestion:
             },
             "required": ["questions"],
         },
-        reads_only=True,
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:

@@ -8,7 +8,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
 from steno.tools.context import ToolContext
 from steno.tools.images import media_type_of, show_image
 from steno.tools.inputs import taken
@@ -98,7 +99,7 @@ class _Input(msgspec.Struct, forbid_unknown_fields=True):
 class Read:
     """The tool."""
 
-    spec = Spec(name="Read", description=_DESCRIPTION, schema=_SCHEMA, reads_only=True)
+    spec = own_spec("Read", description=_DESCRIPTION, schema=_SCHEMA)
 
     async def run(self, tool_input: Json, context: ToolContext, call: str) -> ToolResult:
         """Read a file."""

@@ -13,42 +13,19 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
-from steno.tools.base import Spec, Tool, ToolFailure, ToolResult
-from steno.tools.bash import Bash, TaskOutput, TaskStop
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
 from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.output import harmless, put_file
-from steno.tools.plan import EnterPlanMode, ExitPlanMode
-from steno.tools.questions import AskUserQuestion
-from steno.tools.todo import TodoWrite
-from steno.tools.web import WebFetch, WebSearch
 from steno.tools.words import worded
 
-__all__ = ["TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "other_tools"]
+__all__ = ["TaskCreate", "TaskGet", "TaskList", "TaskUpdate"]
 
 _FILE: Final = re.compile(r"([1-9][0-9]{0,8})\.json")
 _BIGGEST: Final = 1 << 20
 _Status = Literal["pending", "in_progress", "completed", "deleted"]
 _T = TypeVar("_T")
-
-
-def other_tools() -> list[Tool]:
-    """Return every tool that is not for files: commands, tasks, the web, questions, plans."""
-    return [
-        Bash(),
-        TaskOutput(),
-        TaskStop(),
-        TodoWrite(),
-        TaskCreate(),
-        TaskGet(),
-        TaskList(),
-        TaskUpdate(),
-        AskUserQuestion(),
-        EnterPlanMode(),
-        ExitPlanMode(),
-        WebFetch(),
-        WebSearch(),
-    ]
 
 
 class _Task(msgspec.Struct, rename="camel", omit_defaults=False):
@@ -147,8 +124,8 @@ class _New(msgspec.Struct, frozen=True, rename="camel"):
 class TaskCreate:
     """Adds a task."""
 
-    spec = Spec(
-        name="TaskCreate",
+    spec = own_spec(
+        "TaskCreate",
         description=(
             "Adds a task to the list of this session, as pending. Use it for work of three steps "
             "or more, or when the user names several things to do."
@@ -206,11 +183,10 @@ _WHICH: Final = {"type": "string", "description": "The number of the task"}
 class TaskGet:
     """Shows one task."""
 
-    spec = Spec(
-        name="TaskGet",
+    spec = own_spec(
+        "TaskGet",
         description="Returns one task of this session with its description and what it waits for.",
         schema={"type": "object", "properties": {"taskId": _WHICH}, "required": ["taskId"]},
-        reads_only=True,
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
@@ -247,11 +223,10 @@ def _numbers(numbers: list[str]) -> str:
 class TaskList:
     """Shows all tasks."""
 
-    spec = Spec(
-        name="TaskList",
+    spec = own_spec(
+        "TaskList",
         description="Returns all tasks of this session with status, owner and what they wait for.",
         schema={"type": "object", "properties": {}},
-        reads_only=True,
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
@@ -290,8 +265,8 @@ class _Change(msgspec.Struct, frozen=True, rename="camel"):
 class TaskUpdate:
     """Changes a task."""
 
-    spec = Spec(
-        name="TaskUpdate",
+    spec = own_spec(
+        "TaskUpdate",
         description=(
             "Changes a task: its status (`in_progress` when you begin, `completed` when it is "
             "wholly done, `deleted` to remove it), its words, its owner, or what it waits for."

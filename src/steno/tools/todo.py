@@ -4,7 +4,8 @@ from typing import Any
 
 import msgspec
 
-from steno.tools.base import Spec, ToolResult
+from steno.tools.base import ToolResult
+from steno.tools.catalogue import own_spec
 from steno.tools.context import TodoItem, ToolContext
 from steno.tools.inputs import taken
 
@@ -18,8 +19,8 @@ class _Todos(msgspec.Struct, frozen=True):
 class TodoWrite:
     """Writes the list of things to do; the context has it as `todos`."""
 
-    spec = Spec(
-        name="TodoWrite",
+    spec = own_spec(
+        "TodoWrite",
         description=(
             "Writes your list of things to do, in place of the one before. Use it for work of "
             "three steps or more, so that you and the user see how far it is. Have one thing in "

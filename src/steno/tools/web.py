@@ -10,7 +10,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
 from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.output import harmless
@@ -45,8 +46,8 @@ class _Fetch(msgspec.Struct, frozen=True):
 class WebFetch:
     """Reads a page of the web."""
 
-    spec = Spec(
-        name="WebFetch",
+    spec = own_spec(
+        "WebFetch",
         description=(
             "Reads a page of the public web and answers your question about it.\n\n"
             "- `http` addresses are read as `https`; addresses inside private networks are "
@@ -68,7 +69,6 @@ class WebFetch:
             "required": ["url", "prompt"],
             "additionalProperties": False,
         },
-        reads_only=True,
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
@@ -213,8 +213,8 @@ class _Search(msgspec.Struct, frozen=True):
 class WebSearch:
     """Searches the web through `context.search_web`."""
 
-    spec = Spec(
-        name="WebSearch",
+    spec = own_spec(
+        "WebSearch",
         description=(
             "Searches the web, for what is newer than you know or not in the files at hand. Name "
             "the pages you used in your answer, as links."
@@ -241,7 +241,6 @@ class WebSearch:
             "required": ["query"],
             "additionalProperties": False,
         },
-        reads_only=True,
     )
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:

@@ -8,7 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from steno.store.beneath import Folder
-from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
 from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.patch import structured_patch
@@ -137,7 +138,7 @@ class _Input(msgspec.Struct, forbid_unknown_fields=True):
 class Write:
     """The tool."""
 
-    spec = Spec(name="Write", description=_DESCRIPTION, schema=_SCHEMA)
+    spec = own_spec("Write", description=_DESCRIPTION, schema=_SCHEMA)
 
     async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Write a file."""
