@@ -12,7 +12,6 @@ from steno.agent.gates import Gates, open_gates
 from steno.agent.loop import Agent, Course, Fitting
 from steno.agent.meter import Limits, Meter
 from steno.agent.sessions import Work, go_on, new
-from steno.agent.toolbox import Toolbox
 from steno.check.checkup import check
 from steno.format.source import BytesSource
 from steno.guard.decision import Decision
@@ -23,7 +22,9 @@ from steno.model.server.minds import Mind
 from steno.model.wire import Block
 from steno.session.resume.replay import valid_messages
 from steno.session.transcript import load
-from steno.tools.base import Around, Outcome, Spec, Tool, ToolFailure
+from steno.tools.base import Spec, Tool, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
+from steno.tools.registry import ToolRegistry
 
 MODEL = "claude-opus-4-5-20251101"
 
@@ -61,10 +62,10 @@ class Does:
             reads_only=reads_only,
         )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
-        assert around.cwd
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+        assert context.cwd
         assert call
-        return Outcome(await self._work(given), {"ran": given})
+        return ToolResult(await self._work(tool_input), {"ran": tool_input})
 
 
 async def shout(given: dict[str, Any]) -> str:
@@ -111,7 +112,7 @@ class Stage:
         if self.work is None:
             self.work = new(self.config, self.cwd)
         talk = self.work.talk
-        around = Around(
+        context = ToolContext(
             cwd=self.cwd,
             project=self.cwd,
             session_id=self.work.id,
@@ -119,8 +120,8 @@ class Stage:
             env={},
         )
         caller = Caller(
-            tools=Toolbox(self.tools),
-            around=around,
+            tools=ToolRegistry(self.tools),
+            context=context,
             guard=self.guard,
             emit=self.events.append,
             gates=self.gates,

@@ -917,9 +917,9 @@ def test_an_agent_with_real_tools_leaves_a_session_that_checks_clean(tmp_path: P
     before = tree_of(project)
 
     async def act(agent: Agent) -> Checkpoints:
-        agent.caller.around.env = dict(os.environ)
+        agent.caller.context.env = dict(os.environ)
         points = Checkpoints(stage.config, agent.talk.recorder, stage.cwd)
-        agent.caller.around.before_change = points.before_change
+        agent.caller.context.before_change = points.before_change
         agent.caller.keeping = points
         await agent.turn("go")
         await agent.turn("more")

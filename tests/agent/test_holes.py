@@ -14,7 +14,6 @@ import pytest
 from tests.agent.hostile import KEY, Chat
 
 from steno.agent.calls import Caller
-from steno.agent.toolbox import Toolbox
 from steno.check.checkup import check
 from steno.format.source import BytesSource
 from steno.guard.judge import Guard
@@ -25,26 +24,30 @@ from steno.model.server.script import Script
 from steno.safe.terminal import clean
 from steno.session.session import Session
 from steno.session.transcript import load
-from steno.tools.base import Around, Outcome, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
 from steno.tools.bash import Bash, TaskOutput
-from steno.tools.names import file_tools
+from steno.tools.context import ToolContext
 from steno.tools.output import harmless
+from steno.tools.registry import ToolRegistry, file_tools
 from steno.tools.tasks import TaskCreate, TaskGet, TaskUpdate
 from steno.tools.words import shown
 
 
-def around(folder: Path) -> Around:
+def context(folder: Path) -> ToolContext:
     cwd = str(folder.resolve())
     env = {"PATH": os.environ["PATH"], "HOME": str(folder / "home")}
-    return Around(cwd=cwd, project=cwd, session_id="s", folder=str(folder / "own"), env=env)
+    return ToolContext(cwd=cwd, project=cwd, session_id="s", folder=str(folder / "own"), env=env)
 
 
-def call(place: Around, name: str, given: dict[str, Any], *, deny: str = "") -> Outcome:
+def call(place: ToolContext, name: str, given: dict[str, Any], *, deny: str = "") -> ToolResult:
     """Make a call as an agent would, with nobody to ask."""
     rules = gather([Layer(deny=(deny,) if deny else ())], root=place.cwd, cwd=place.cwd, home="")
     guard = Guard(rules, "acceptEdits", place.cwd, (place.cwd,), home=place.env["HOME"])
     caller = Caller(
-        tools=Toolbox([*file_tools(), Bash()]), around=place, guard=guard, emit=lambda _event: None
+        tools=ToolRegistry([*file_tools(), Bash()]),
+        context=place,
+        guard=guard,
+        emit=lambda _event: None,
     )
     block = {"type": "tool_use", "id": "toolu_1", "name": name, "input": given}
     return asyncio.run(caller.make(block))[0]
@@ -57,7 +60,7 @@ def test_cve_2026_25724_a_tool_reads_no_denied_file_through_a_link(tmp_path: Pat
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets" / "key").write_text("hidden words", encoding="utf-8")
     (tmp_path / "plain").symlink_to(tmp_path / "secrets")
-    place = around(tmp_path)
+    place = context(tmp_path)
     for name, given in (
         ("Read", {"file_path": "plain/key"}),
         ("Grep", {"pattern": ".", "path": "plain", "output_mode": "content"}),
@@ -76,7 +79,7 @@ def test_cve_2026_50549_no_link_of_a_project_leads_an_edit_outside(tmp_path: Pat
     (project / "link").symlink_to(outside)
     (project / "rc").symlink_to(outside / "rc")
     (project / "gone").symlink_to(outside / "new")
-    place = around(project)
+    place = context(project)
     for path in ("link/rc", "link/new", "link/a/b", "rc", "gone"):
         assert call(place, "Write", {"file_path": path, "content": "evil"}).is_error
         given = {"file_path": path, "old_string": "as", "new_string": "evil"}
@@ -98,12 +101,12 @@ def test_cve_2026_103916_a_confined_command_makes_no_link_to_write_through(tmp_p
     assert (project / "other").is_symlink()
     assert list(outside.iterdir()) == []
     # And whoever is not confined does not follow what was left behind.
-    assert call(around(project), "Write", {"file_path": "other/z", "content": "evil"}).is_error
+    assert call(context(project), "Write", {"file_path": "other/z", "content": "evil"}).is_error
     assert list(outside.iterdir()) == []
 
 
 def test_cve_2026_46406_what_is_put_aside_is_private_and_has_no_fixed_name(tmp_path: Path) -> None:
-    place = around(tmp_path)
+    place = context(tmp_path)
     before = os.umask(0)
     try:
         for name in ("toolu_a", "../toolu b"):
@@ -139,8 +142,8 @@ def test_names_of_tasks_sessions_and_calls_are_no_paths(tmp_path: Path, chat: "C
     victim.write_text(task, encoding="utf-8")
     (tmp_path / "tasks").mkdir()
     (tmp_path / "tasks" / "1.json").write_text(task, encoding="utf-8")
-    place = around(tmp_path)
-    place.kept["tasks_folder"] = str(tmp_path / "tasks")
+    place = context(tmp_path)
+    place.tasks.folder = str(tmp_path / "tasks")
 
     async def play() -> None:
         for name in ("../victim", "..%2fvictim", "1/../../victim", "/victim", "01", ""):
@@ -289,7 +292,7 @@ def test_cve_2024_27454_depth_exhausts_no_reader(tmp_path: Path) -> None:
     deep = b'{"type":"user","message":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
     findings = {each.id for each in check(BytesSource(deep), name="x").findings}
     assert "line.depth" in findings
-    place = around(tmp_path)
+    place = context(tmp_path)
     (tmp_path / "deep.ipynb").write_text('{"cells":' + "[" * 100_000, encoding="utf-8")
     outcome = call(place, "Read", {"file_path": "deep.ipynb"})
     assert outcome.is_error

@@ -92,7 +92,7 @@ def test_what_is_kept_does_not_grow_with_the_turns(tmp_path: Path) -> None:
         for number in range(TURNS):
             await agent.turn(f"look {number}")
             if number >= TURNS // 3 and number % 2:
-                sizes.append(kept_by(agent.talk, agent.meter, agent.inbox, agent.caller.around))
+                sizes.append(kept_by(agent.talk, agent.meter, agent.inbox, agent.caller.context))
 
     stage.play(act)
     half = len(sizes) // 2

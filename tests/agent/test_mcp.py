@@ -21,7 +21,8 @@ from steno.agent.mcp_results import take_meta
 from steno.agent.mcp_servers import Server, expanded, find_servers
 from steno.agent.settings import Settings
 from steno.model.server.minds import tool
-from steno.tools.base import Around, Outcome, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 
 T = TypeVar("T")
 PNG: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -120,9 +121,9 @@ def environment(**more: str) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], **more}
 
 
-def around(tmp_path: Path) -> Around:
+def context(tmp_path: Path) -> ToolContext:
     place = str(tmp_path)
-    return Around(cwd=place, project=place, session_id="s", folder=str(tmp_path / "s"), env={})
+    return ToolContext(cwd=place, project=place, session_id="s", folder=str(tmp_path / "s"), env={})
 
 
 def using(
@@ -313,10 +314,10 @@ def test_the_tools_of_a_server_become_ours(tmp_path: Path, script: Path) -> None
 
 
 def test_results_become_outcomes_as_sessions_keep_them(tmp_path: Path, script: Path) -> None:
-    place = around(tmp_path)
+    place = context(tmp_path)
 
-    async def use(connections: Connections) -> dict[str, Outcome]:
-        found: dict[str, Outcome] = {}
+    async def use(connections: Connections) -> dict[str, ToolResult]:
+        found: dict[str, ToolResult] = {}
         for name in ("add", "pic", "svg", "text", "mixed", "fail", "empty", "odd_name_"):
             found[name] = await named(connections, name).run({"a": 1}, place, f"toolu_{name}")
         return found
@@ -334,7 +335,7 @@ def test_results_become_outcomes_as_sessions_keep_them(tmp_path: Path, script: P
     _check_pictures(found, tmp_path)
 
 
-def _check_pictures(found: dict[str, Outcome], tmp_path: Path) -> None:
+def _check_pictures(found: dict[str, ToolResult], tmp_path: Path) -> None:
     image, words = found["pic"].detail
     assert image["source"] == {"type": "base64", "media_type": "image/png", "data": PNG}
     path = Path(words["text"].removeprefix("[Image: source: ").removesuffix("]"))
@@ -352,7 +353,7 @@ def _check_pictures(found: dict[str, Outcome], tmp_path: Path) -> None:
 def test_an_error_and_a_death_are_failures_that_the_model_reads(
     tmp_path: Path, script: Path
 ) -> None:
-    place = around(tmp_path)
+    place = context(tmp_path)
 
     async def use(connections: Connections) -> None:
         with pytest.raises(ToolFailure, match="no way"):
@@ -368,7 +369,7 @@ def test_an_error_and_a_death_are_failures_that_the_model_reads(
 
 
 def test_a_call_has_a_time(tmp_path: Path, script: Path) -> None:
-    place = around(tmp_path)
+    place = context(tmp_path)
 
     async def use(connections: Connections) -> None:
         hang = named(connections, "hang")
@@ -381,7 +382,7 @@ def test_a_call_has_a_time(tmp_path: Path, script: Path) -> None:
 
 
 def test_a_call_can_be_cancelled(tmp_path: Path, script: Path) -> None:
-    place = around(tmp_path)
+    place = context(tmp_path)
 
     async def use(connections: Connections) -> None:
         task = asyncio.create_task(named(connections, "hang").run({}, place, "1"))
@@ -395,16 +396,16 @@ def test_a_call_can_be_cancelled(tmp_path: Path, script: Path) -> None:
 
 
 def test_much_output_is_cut(tmp_path: Path, script: Path) -> None:
-    async def use(connections: Connections) -> Outcome:
-        return await named(connections, "much").run({}, around(tmp_path), "1")
+    async def use(connections: Connections) -> ToolResult:
+        return await named(connections, "much").run({}, context(tmp_path), "1")
 
     outcome = using(stdio(script), tmp_path, use, environment(MAX_MCP_OUTPUT_TOKENS="10"))
     assert outcome.detail[0]["text"] == "y" * 40 + "\n[… 960 more characters left out]"
 
 
 def test_a_program_gets_its_environment_but_not_the_key(tmp_path: Path, script: Path) -> None:
-    async def use(connections: Connections) -> Outcome:
-        return await named(connections, "env").run({}, around(tmp_path), "1")
+    async def use(connections: Connections) -> ToolResult:
+        return await named(connections, "env").run({}, context(tmp_path), "1")
 
     env = environment(
         **dict.fromkeys(("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), "secret"), FOO="1"
@@ -484,13 +485,13 @@ def test_a_server_made_with_the_library_is_understood(tmp_path: Path) -> None:
         "utf-8",
     )
 
-    async def use(connections: Connections) -> Outcome:
+    async def use(connections: Connections) -> ToolResult:
         (state,) = connections.states()
         assert (state.status, state.error) == ("connected", "")
         tool = named(connections, "add")
         assert tool.spec.description == "Add two numbers"
         assert tool.spec.schema["required"] == ["a", "b"]
-        return await tool.run({"a": 1, "b": 2}, around(tmp_path), "1")
+        return await tool.run({"a": 1, "b": 2}, context(tmp_path), "1")
 
     assert using(stdio(path), tmp_path, use).content == '{"result":3}'
 
@@ -561,9 +562,9 @@ def web(tmp_path: Path) -> Iterator[str]:
 
 
 def test_a_server_on_the_web_is_spoken_to_with_its_headers(tmp_path: Path, web: str) -> None:
-    async def use(connections: Connections) -> Outcome:
+    async def use(connections: Connections) -> ToolResult:
         assert connections.states()[0].status == "connected"
-        return await named(connections, "add").run({}, around(tmp_path), "1")
+        return await named(connections, "add").run({}, context(tmp_path), "1")
 
     server = Server(
         name="lab", kind="http", scope="user", url=web, headers={"Authorization": "Bearer x"}

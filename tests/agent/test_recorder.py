@@ -14,7 +14,7 @@ from steno.guard.judge import Guard
 from steno.guard.rules import gather
 from steno.model.server.script import Script
 from steno.store import append
-from steno.tools.base import Around
+from steno.tools.context import ToolContext
 
 
 def test_times_rise_even_where_the_clock_stands_or_goes_back() -> None:
@@ -39,11 +39,11 @@ def test_a_turn_is_on_the_disk_when_it_ends(
 def test_the_guard_follows_the_mode_that_a_plan_asks_for(tmp_path: Path) -> None:
     cwd = str(tmp_path)
     guard = Guard(gather([], root=cwd, cwd=cwd, home=cwd), "acceptEdits", cwd, (cwd,))
-    around = Around(cwd=cwd, project=cwd, session_id="s", folder=cwd, env={})
-    followed = Followed(guard, around)
+    context = ToolContext(cwd=cwd, project=cwd, session_id="s", folder=cwd, env={})
+    followed = Followed(guard, context)
     given = {"file_path": f"{cwd}/a.py", "content": "x"}
     assert followed.judge("Write", given, cwd=cwd).verdict == "allow"
-    around.kept["mode"] = "plan"
+    context.plan.permission_mode = "plan"
     assert followed.judge("Write", given, cwd=cwd).verdict == "deny"
 
 

@@ -8,13 +8,14 @@ import pytest
 from tests.agent.stage import Stage
 
 from steno.agent.loop import Agent
-from steno.agent.toolbox import Toolbox
 from steno.model.server.replay import Replay
 from steno.session.session import Session
 from steno.session.transcript import load
 from steno.store.library import open_session
 from steno.store.read import FileSource
-from steno.tools.base import Around, Outcome, Spec
+from steno.tools.base import Spec, ToolResult
+from steno.tools.context import ToolContext
+from steno.tools.registry import ToolRegistry
 
 SCENES = ("plain", "multi", "thinking", "thinktool", "todo", "bigout", "think_on", "slugs")
 
@@ -22,13 +23,13 @@ SCENES = ("plain", "multi", "thinking", "thinktool", "todo", "bigout", "think_on
 class Recalls:
     """A tool that gives back what the record says it gave."""
 
-    def __init__(self, name: str, results: dict[str, Outcome]) -> None:
+    def __init__(self, name: str, results: dict[str, ToolResult]) -> None:
         self.spec = Spec(name=name, description="Recalls.", schema={"type": "object"})
         self._results = results
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
-        assert around.cwd
-        assert given is not None
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+        assert context.cwd
+        assert tool_input is not None
         return self._results[call]
 
 
@@ -39,9 +40,9 @@ def calls_of(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                 yield block
 
 
-def results_of(messages: list[dict[str, Any]]) -> dict[str, Outcome]:
+def results_of(messages: list[dict[str, Any]]) -> dict[str, ToolResult]:
     return {
-        str(block["tool_use_id"]): Outcome(
+        str(block["tool_use_id"]): ToolResult(
             block.get("content") or "", is_error=bool(block.get("is_error"))
         )
         for message in messages
@@ -103,7 +104,7 @@ def replayed(
     names = {str(call["name"]) for call in calls_of(before)}
 
     async def act(agent: Agent) -> None:
-        agent.caller.tools = Toolbox([Recalls(name, results) for name in sorted(names)])
+        agent.caller.tools = ToolRegistry([Recalls(name, results) for name in sorted(names)])
         for prompt in prompts:
             await agent.turn(prompt)
 

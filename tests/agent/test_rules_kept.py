@@ -17,14 +17,15 @@ from steno.agent.json_splice import with_item
 from steno.agent.lending import Followed
 from steno.agent.rules_kept import Granted, keep_rule, settings_file
 from steno.agent.settings import load_settings
-from steno.agent.toolbox import Toolbox
 from steno.errors import BadRequest, Unwritable
 from steno.guard.decision import Decision
 from steno.guard.judge import Guard
 from steno.guard.rules import gather
 from steno.model.wire import Block
-from steno.tools.base import Around, Outcome
+from steno.tools.base import ToolResult
 from steno.tools.bash import Bash
+from steno.tools.context import ToolContext
+from steno.tools.registry import ToolRegistry
 
 _RULE = "Bash(npm test:*)"
 _KEYS = ("permissions", "allow")
@@ -267,7 +268,7 @@ class Flow:
         self.callers = [self.caller(project), self.caller(project)]
 
     def caller(self, project: str) -> Caller:
-        around = Around(
+        context = ToolContext(
             cwd=project,
             project=project,
             session_id="s",
@@ -275,15 +276,15 @@ class Flow:
             env={"PATH": os.environ["PATH"]},
         )
         return Caller(
-            tools=Toolbox([Bash()]),
-            around=around,
-            guard=Followed(self.guard, around, granted=self.granted),
+            tools=ToolRegistry([Bash()]),
+            context=context,
+            guard=Followed(self.guard, context, granted=self.granted),
             emit=lambda _event: None,
             consent=self.asked,
             learn=self.granted.learn,
         )
 
-    async def run(self, command: str, which: int = 0) -> Outcome:
+    async def run(self, command: str, which: int = 0) -> ToolResult:
         call = {"type": "tool_use", "id": command, "name": "Bash", "input": {"command": command}}
         return (await self.callers[which].make(call))[0]
 
@@ -322,8 +323,8 @@ def test_what_is_lent_goes_back_and_what_was_granted_stays(
     project: str, env: dict[str, str]
 ) -> None:
     flow = Flow(project, env, Asked())
-    around = flow.callers[0].around
-    guard = Followed(flow.guard, around, granted=flow.granted)
+    context = flow.callers[0].context
+    guard = Followed(flow.guard, context, granted=flow.granted)
 
     def verdicts() -> list[str]:
         commands = ("mkdir x", "npm test", "touch x")
@@ -332,11 +333,11 @@ def test_what_is_lent_goes_back_and_what_was_granted_stays(
     guard.lend(("Bash(mkdir:*)",))
     flow.granted.learn((_RULE,), "session")
     assert verdicts() == ["allow", "allow", "ask"]
-    around.kept["mode"] = "dontAsk"
+    context.plan.permission_mode = "dontAsk"
     assert verdicts() == ["allow", "allow", "deny"]
     guard.take_back()
     assert verdicts() == ["deny", "allow", "deny"]
-    around.kept["mode"] = "default"
+    context.plan.permission_mode = "default"
     assert verdicts() == ["ask", "allow", "ask"]
 
 

@@ -101,7 +101,9 @@ def test_a_search_that_pauses_goes_on(tmp_path: Path) -> None:
     script.then([*search("tide", *_PAGES, tool_id="srvtoolu_2"), "Then."])
 
     async def look(started: Started) -> list[Any]:
-        return await started.agent.caller.around.kept["web_search"]("tide", [], [])
+        search = started.agent.caller.context.search_web
+        assert search is not None
+        return await search("tide", [], [])
 
     whole = Whole(tmp_path, script)
     found = whole.play(look)
@@ -251,7 +253,7 @@ def test_a_page_is_read_and_asked_about_but_none_of_this_machine(
 
         async def act(started: Started) -> None:
             if allowed:
-                started.agent.caller.around.kept["web_loopback"] = True
+                started.agent.caller.context.pages.loopback = True
             await started.agent.turn("read it")
 
         whole.play(act)

@@ -1,14 +1,17 @@
 """Whether an answer has its shape, down to its last corner."""
 
 import asyncio
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from steno.agent.run import Shape
 from steno.agent.shapes import shape_flaw
 from steno.errors import BadRequest
-from steno.tools.base import Around, ToolFailure
+from steno.tools.base import ToolFailure
+
+if TYPE_CHECKING:
+    from steno.tools.context import ToolContext
 
 _PERSON: dict[str, Any] = {
     "type": "object",
@@ -77,11 +80,11 @@ def test_a_shape_that_goes_round_in_circles_comes_to_an_end() -> None:
 
 def test_an_answer_without_its_shape_is_not_taken() -> None:
     shape = Shape(_PERSON)
-    around = cast("Around", None)
+    context = cast("ToolContext", None)
     with pytest.raises(ToolFailure, match="tags"):
-        asyncio.run(shape.run({"name": "Ada", "tags": [1]}, around, "c"))
+        asyncio.run(shape.run({"name": "Ada", "tags": [1]}, context, "c"))
     assert shape.value is None
-    asyncio.run(shape.run({"name": "Ada"}, around, "c"))
+    asyncio.run(shape.run({"name": "Ada"}, context, "c"))
     assert shape.value == {"name": "Ada"}
 
 

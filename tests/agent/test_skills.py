@@ -8,7 +8,8 @@ import pytest
 
 from steno.agent.commands import read_command
 from steno.agent.skills import Skill, SkillTool, discover_skills, listing, take_loaded
-from steno.tools.base import Around, Outcome, Tool, ToolFailure
+from steno.tools.base import Tool, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 
 DEMO = "---\nname: demo\ndescription: a demo skill\nwhen_to_use: for demos\n---\n# Demo skill\nDo the demo.\n"
 
@@ -24,12 +25,12 @@ def found(tmp_path: Path, *, trusted: bool = True) -> tuple[Skill, ...]:
     return discover_skills(str(tmp_path / "work"), trusted=trusted, env=env)[0]
 
 
-def around(tmp_path: Path) -> Around:
+def context(tmp_path: Path) -> ToolContext:
     place = str(tmp_path)
-    return Around(cwd=place, project=place, session_id="s-1", folder=place, env={})
+    return ToolContext(cwd=place, project=place, session_id="s-1", folder=place, env={})
 
 
-def call(tool: Tool, place: Around, **given: Any) -> Outcome:
+def call(tool: Tool, place: ToolContext, **given: Any) -> ToolResult:
     return asyncio.run(tool.run(given, place, "toolu_1"))
 
 
@@ -72,7 +73,7 @@ def test_a_long_listing_gets_shorter_but_keeps_every_name() -> None:
 
 def test_opening_a_skill_gives_its_text_as_sessions_keep_it(tmp_path: Path) -> None:
     path = write(tmp_path / "config/skills/demo/SKILL.md", DEMO)
-    place = around(tmp_path)
+    place = context(tmp_path)
     tool = SkillTool(found(tmp_path))
     outcome = call(tool, place, skill="demo", args="one two")
     assert outcome.content == "Launching skill: demo"
@@ -88,7 +89,7 @@ def test_opening_a_skill_gives_its_text_as_sessions_keep_it(tmp_path: Path) -> N
 
 def test_the_text_is_read_when_the_skill_is_opened(tmp_path: Path) -> None:
     path = write(tmp_path / "config/skills/demo/SKILL.md", DEMO)
-    place = around(tmp_path)
+    place = context(tmp_path)
     tool = SkillTool(found(tmp_path))
     body = "---\ndescription: d\n---\nnew in ${CLAUDE_SKILL_DIR} of ${CLAUDE_SESSION_ID}"
     write(path, body)
@@ -105,14 +106,14 @@ def test_commands_in_a_skill_run_through_whoever_judges_them(tmp_path: Path) -> 
     async def shell(line: str) -> str:
         return f"<{line}>"
 
-    place = around(tmp_path)
+    place = context(tmp_path)
     call(SkillTool(found(tmp_path), shell=shell), place, skill="demo", args="-u")
     assert take_loaded(place)[0].text.endswith("\n\nNow: <date -u>")
 
 
 def test_a_command_can_be_opened_too(tmp_path: Path) -> None:
     text = "---\ndescription: d\nallowed-tools: Read\nmodel: haiku\n---\nHi $0"
-    place = around(tmp_path)
+    place = context(tmp_path)
     tool = SkillTool((), [read_command(text, "web:hello")])
     assert call(tool, place, skill="web:hello", args="you").content == "Launching skill: web:hello"
     (loaded,) = take_loaded(place)
@@ -123,7 +124,7 @@ def test_what_is_not_there_or_not_for_the_model_is_refused(tmp_path: Path) -> No
     hidden = "---\ndescription: y\ndisable-model-invocation: true\n---\n"
     write(tmp_path / "config/skills/mine/SKILL.md", hidden)
     tool = SkillTool(found(tmp_path), [read_command(hidden, "also")])
-    place = around(tmp_path)
+    place = context(tmp_path)
     with pytest.raises(ToolFailure, match="There are: also, mine"):
         call(tool, place, skill="nosuch")
     for name in ("mine", "also"):

@@ -14,13 +14,13 @@ from steno.agent.conversation import Conversation
 from steno.agent.loop import Agent
 from steno.agent.recorder import Recorder
 from steno.agent.subagents import AgentTool, Kind
-from steno.agent.toolbox import Toolbox
 from steno.check.checkup import check
 from steno.format.source import BytesSource
 from steno.model.server.minds import tool
 from steno.model.server.script import Script
 from steno.store.library import sessions
-from steno.tools.base import Around
+from steno.tools.context import ToolContext
+from steno.tools.registry import ToolRegistry
 
 KINDS = (Kind("helper", "Helps."), Kind("looker", "Looks.", is_built_in=False))
 
@@ -28,14 +28,23 @@ KINDS = (Kind("helper", "Helps."), Kind("looker", "Looks.", is_built_in=False))
 def with_agents(stage: Stage, agent: Agent, depth: int = 0) -> AgentTool:
     """Give an agent the tool that makes others like it."""
 
-    def spawn(agent_id: str, kind: str, model: str, around: Around) -> Agent:
+    def spawn(agent_id: str, kind: str, model: str, context: ToolContext) -> Agent:
         assert kind in {"helper", "looker"}
         own = stage.talk.recorder
         path = Path(own.folder) / "subagents" / f"agent-{agent_id}.jsonl"
         place = msgspec.structs.replace(own.compose.place, agent_id=agent_id)
-        inner = msgspec.structs.replace(around, kept={}, seen={})
+        inner = ToolContext(
+            cwd=context.cwd,
+            project=context.project,
+            session_id=context.session_id,
+            folder=context.folder,
+            env=context.env,
+        )
         caller = Caller(
-            tools=Toolbox(stage.tools), around=inner, guard=stage.guard, emit=stage.events.append
+            tools=ToolRegistry(stage.tools),
+            context=inner,
+            guard=stage.guard,
+            emit=stage.events.append,
         )
         talk = Conversation(Recorder(str(path), place))
         course = msgspec.structs.replace(agent.course, model=model or agent.course.model)
@@ -44,8 +53,8 @@ def with_agents(stage: Stage, agent: Agent, depth: int = 0) -> AgentTool:
         return made
 
     made = AgentTool(spawn, KINDS, agent.caller.emit, depth=depth)
-    agent.caller.tools = Toolbox([*stage.tools, made])
-    agent.caller.around.notify = lambda words: agent.inbox.append((words, True))
+    agent.caller.tools = ToolRegistry([*stage.tools, made])
+    agent.caller.context.notify = lambda words: agent.inbox.append((words, True))
     return made
 
 
@@ -151,7 +160,7 @@ def test_one_in_the_background_tells_when_it_is_done(tmp_path: Path) -> None:
             agent.inbox.append((words, True))
             told.set()
 
-        agent.caller.around.notify = notify
+        agent.caller.context.notify = notify
         await agent.turn("go")
         await told.wait()
         await agent.turn("and now?")

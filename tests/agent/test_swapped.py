@@ -13,13 +13,13 @@ import pytest
 from tests.campaign.size import sized
 
 from steno.agent.calls import Caller, Permission
-from steno.agent.toolbox import Toolbox
 from steno.guard.decision import Decision, Mode
 from steno.guard.judge import Guard
 from steno.guard.rules import Layer, gather
 from steno.model.wire import Block
-from steno.tools.base import Around, Outcome
-from steno.tools.names import file_tools
+from steno.tools.base import ToolResult
+from steno.tools.context import ToolContext
+from steno.tools.registry import ToolRegistry, file_tools
 
 _HIDDEN = "nobody is to see this"
 _BOOK = '{"cells": [{"cell_type": "code", "source": "%s", "outputs": []}], "nbformat": 4}'
@@ -37,7 +37,7 @@ class House:
             place.mkdir(parents=True)
             (place / "a.txt").write_text(f"{words}\n", encoding="utf-8")
             (place / "a.ipynb").write_text(_BOOK % words, encoding="utf-8")
-        self.around = Around(
+        self.context = ToolContext(
             cwd=str(self.project),
             project=str(self.project),
             session_id="s",
@@ -52,13 +52,13 @@ class House:
         **rules: tuple[str, ...],
     ) -> Caller:
         cwd = str(self.project)
-        home = self.around.env["HOME"]
+        home = self.context.env["HOME"]
         made = gather([Layer(**rules)], root=cwd, cwd=cwd, home=home)
         guard = Guard(made, mode, cwd, (cwd,), home=home)
-        self.around.shown_in = guard.shown_in
+        self.context.shown_in = guard.shown_in
         caller = Caller(
-            tools=Toolbox(file_tools()),
-            around=self.around,
+            tools=ToolRegistry(file_tools()),
+            context=self.context,
             guard=guard,
             emit=lambda _event: None,
         )
@@ -85,7 +85,7 @@ def house(tmp_path: Path) -> House:
     return House(tmp_path)
 
 
-async def make(caller: Caller, name: str, **given: Any) -> Outcome:
+async def make(caller: Caller, name: str, **given: Any) -> ToolResult:
     call = {"type": "tool_use", "id": "toolu_1", "name": name, "input": given}
     return (await caller.make(call))[0]
 
@@ -118,7 +118,7 @@ def test_a_link_that_comes_after_the_consent_is_not_followed(
         house.swap()
         return Permission(granted=True)
 
-    async def play() -> Outcome:
+    async def play() -> ToolResult:
         caller = house.caller(agree, ask=(name,))
         for path in ("docs/a.txt", "docs/a.ipynb"):
             plain = house.caller()
@@ -131,7 +131,7 @@ def test_a_link_that_comes_after_the_consent_is_not_followed(
     if "pattern" not in given or "path" in given:
         assert outcome.is_error
         assert "leads elsewhere" in str(outcome.content)
-    assert house.around.judged == {}
+    assert house.context.judged == {}
 
 
 @pytest.mark.parametrize(
@@ -141,11 +141,11 @@ def test_a_link_that_comes_after_the_consent_is_not_followed(
 def test_a_link_that_comes_at_the_last_moment_is_not_written_through(
     house: House, name: str, given: dict[str, Any]
 ) -> None:
-    async def play() -> Outcome:
+    async def play() -> ToolResult:
         caller = house.caller(mode="acceptEdits")
         for path in ("docs/a.txt", "docs/a.ipynb"):
             assert not (await make(caller, "Read", file_path=path)).is_error
-        house.around.before_change = lambda _path: house.swap()
+        house.context.before_change = lambda _path: house.swap()
         return await make(caller, name, **given)
 
     assert asyncio.run(play()).is_error
@@ -269,7 +269,7 @@ def test_what_was_consented_to_outside_is_shown(house: House) -> None:
 
 
 def test_the_home_folder_is_not_taken_for_a_folder_of_the_project(house: House) -> None:
-    home = Path(house.around.env["HOME"])
+    home = Path(house.context.env["HOME"])
     home.mkdir()
     (home / "notes").write_text(_HIDDEN, encoding="utf-8")
     asked: list[str] = []

@@ -18,7 +18,7 @@ from steno.model.server.app import Server
 from steno.model.server.minds import Mind
 from steno.session.resume.replay import valid_messages
 from steno.session.transcript import load
-from steno.tools.base import Outcome
+from steno.tools.base import ToolResult
 
 KEY = "canary-key"
 
@@ -92,7 +92,7 @@ class Whole:
         return self.work.talk.recorder.path
 
     @property
-    def results(self) -> list[Outcome]:
+    def results(self) -> list[ToolResult]:
         return [each.outcome for each in self.events if isinstance(each, ToolEnded)]
 
     @property

@@ -11,10 +11,10 @@ from tests.builders.requests import Requests
 from tests.builders.shapes import Tokens, message, usage
 
 from steno.format.encode import encode
+from steno.format.tool_catalogue import SHELL, TEXT_EDITING_TOOLS
 
 __all__ = ["Turns"]
 
-_CHANGES: Final = frozenset({"Edit", "MultiEdit", "Write"})
 _PER_TOKEN: Final = 4
 
 
@@ -299,7 +299,7 @@ class Turns(Requests):
         call = waiting[0] if given.of is None else self.calls[given.of]
         call.answered = True
         self.step(300 if given.ms is None else given.ms)
-        if self.full and call.name in _CHANGES and not self.depth:
+        if self.full and call.name in TEXT_EDITING_TOOLS and not self.depth:
             self._track(call.line, str(call.input.get("file_path", "")))
         made = outcome(self.gen, call, given, self.room)
         if self.gen.early_slug:
@@ -313,7 +313,7 @@ class Turns(Requests):
         told = {} if quiet or detail is UNSET else {"toolUseResult": detail}
         said = {"type": "user", "message": {"role": "user", "content": [block]}}
         body: Json = {**said, "uuid": "", "timestamp": "", **told}
-        if gen.latest and call.name == "Bash":
+        if gen.latest and call.name == SHELL:
             body["sandboxed"] = False
         if gen.tree:
             body["sourceToolAssistantUUID"] = call.line

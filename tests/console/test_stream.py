@@ -9,7 +9,7 @@ from steno.console.screen import Screen
 from steno.console.stream import Stream
 from steno.guard.decision import Decision
 from steno.model.wire import Response
-from steno.tools.base import Outcome
+from steno.tools.base import ToolResult
 
 
 class Clock:
@@ -54,7 +54,10 @@ def test_a_step_is_one_line_that_turns_and_then_stands() -> None:
     assert "two ␛[2J" in words(told.live(80, 8))[1]
     told.take(
         events.ToolEnded(
-            run, Outcome("== 31 passed in 4s ==", {"stdout": "== 31 passed in 4s =="}), 42.0, "u1"
+            run,
+            ToolResult("== 31 passed in 4s ==", {"stdout": "== 31 passed in 4s =="}),
+            42.0,
+            "u1",
         )
     )
     assert told.live(80, 8) == []
@@ -67,13 +70,13 @@ def test_an_edit_shows_its_diff_and_a_failure_its_last_lines() -> None:
     told, output, _, _ = stream()
     hunk = {"oldStart": 3, "newStart": 3, "lines": [" a", "-b", "+c"]}
     edit = call("Edit", file_path="/home/ada/tide/axis.py", old_string="b", new_string="c")
-    told.take(events.ToolEnded(edit, Outcome("ok", {"structuredPatch": [hunk]}), 0.1, "u1"))
+    told.take(events.ToolEnded(edit, ToolResult("ok", {"structuredPatch": [hunk]}), 0.1, "u1"))
     assert "▾ Edit     axis.py  +1 \N{MINUS SIGN}1" in output.text
     assert "\N{MINUS SIGN} b" in output.text
     assert "+ c" in output.text
     failed = call("Bash", "c2", command="make")
     said = "Exit code 2\n" + "\n".join(f"line {number}" for number in range(20))
-    told.take(events.ToolEnded(failed, Outcome(said, is_error=True), 0.1, "u2"))
+    told.take(events.ToolEnded(failed, ToolResult(said, is_error=True), 0.1, "u2"))
     assert "exit 2" in output.text
     assert "line 19" in output.text
     assert "line 11" not in output.text
@@ -84,7 +87,7 @@ def test_what_was_refused_says_so() -> None:
     told, output, _, _ = stream()
     run = call("Bash", command="rm -rf /")
     told.take(events.Refused(run, Decision("deny", "no")))
-    told.take(events.ToolEnded(run, Outcome("no", is_error=True), 0.0, "u1"))
+    told.take(events.ToolEnded(run, ToolResult("no", is_error=True), 0.0, "u1"))
     assert "rm -rf /  denied" in output.text
 
 
@@ -107,9 +110,9 @@ def test_sub_agents_are_lines_of_their_own() -> None:
     lines = words(told.live(80, 8))[1:]
     assert "reader   check the charts" in lines[0]
     assert lines[1] == "    └ Read /home/ada/tide/a.py"
-    told.take(events.Within("c1", events.ToolEnded(inner, Outcome("x"), 0.1, "u")))
+    told.take(events.Within("c1", events.ToolEnded(inner, ToolResult("x"), 0.1, "u")))
     clock.now += 21
-    told.take(events.ToolEnded(task, Outcome("done", {"status": "completed"}), 21.0, "u"))
+    told.take(events.ToolEnded(task, ToolResult("done", {"status": "completed"}), 21.0, "u"))
     assert told.live(80, 8) == []
     assert "reader   check the charts  1 step" in output.text
 
@@ -119,7 +122,7 @@ def test_a_sub_agent_in_the_background_is_told_when_it_ends() -> None:
     task = call("Agent", description="look", subagent_type="reader", prompt="…")
     told.take(events.ToolStarted(task))
     told.take(events.Within("c1", events.Asked("m", 1)))
-    told.take(events.ToolEnded(task, Outcome("launched", {"isAsync": True}), 0.0, "u"))
+    told.take(events.ToolEnded(task, ToolResult("launched", {"isAsync": True}), 0.0, "u"))
     assert output.text == ""
     assert "reader   look" in words(told.live(80, 8))[1]
     told.take(events.Within("c1", events.Ended("done", "x", 1, 1.0, {}, 0)))
@@ -133,7 +136,9 @@ def test_the_list_of_things_to_do_stays_in_sight_until_it_is_done() -> None:
     def write(*states: str) -> None:
         todos = [{"content": f"thing {at}", "status": state} for at, state in enumerate(states)]
         detail = {"oldTodos": [], "newTodos": todos}
-        told.take(events.ToolEnded(call("TodoWrite", todos=todos), Outcome("ok", detail), 0, "u"))
+        told.take(
+            events.ToolEnded(call("TodoWrite", todos=todos), ToolResult("ok", detail), 0, "u")
+        )
 
     write("completed", "in_progress", "pending")
     assert words(told.live(80, 8)) == ["", "  ✓ thing 0", "  ▸ thing 1", "  ◻ thing 2"]

@@ -34,7 +34,7 @@ from steno.store.count import count_turns
 from steno.store.discover import found_at
 from steno.store.glance import glance
 from steno.store.read import FileSource
-from steno.tools.base import Outcome
+from steno.tools.base import ToolResult
 
 Action = str
 ACTIONS: Final = ("ask", "work", "full", "compact")
@@ -125,7 +125,7 @@ def by_engine(root: Path, chosen: list[Action]) -> Path:
         if action != "ask":
             call = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {}}
             talk.response(Response(id=f"c{number}", model="claude-x", blocks=[call]))
-            talk.result(f"t{number}", Outcome("x"))
+            talk.result(f"t{number}", ToolResult("x"))
         if action == "full":
             _compact(talk, "auto")
         said = {"type": "text", "text": "Aye."}

@@ -22,6 +22,7 @@ from tests.report.filing import (
 )
 
 from steno.errors import Unreadable
+from steno.format.tool_catalogue import EDITING_TOOLS
 from steno.index.home import Home
 from steno.index.opened import open_index
 from steno.index.sync import sync
@@ -32,7 +33,7 @@ from steno.report.files.recorded import touches_in
 from steno.report.files.said import said_by
 from steno.report.files.texts import Hunk, Lines, changed_lines, fits, patched, same
 from steno.report.files.touched import Choice, projects, touched
-from steno.report.files.values import CHANGES, Touch, Version
+from steno.report.files.values import Touch, Version
 from steno.session.transcript import load
 from steno.store.read import FileSource
 
@@ -593,7 +594,7 @@ def test_every_chain_of_the_corpus_is_rebuilt_as_it_was_recorded(shared: Path) -
 def _check(touches: list[Touch], rebuilt: Counter[str], unknown: Counter[str]) -> None:
     versions = rebuild(touches)
     changes = [each for each in versions if each.verb in ("write", "edit")]
-    made = [touch for touch in touches if touch.tool in CHANGES]
+    made = [touch for touch in touches if touch.tool in EDITING_TOOLS]
     assert len(changes) == len(made)
     for touch, version in zip(made, changes, strict=True):
         said = said_by(touch)

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from tests.children import children
 
-from steno.tools.base import Around, Outcome, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
 from steno.tools.bash import Bash
+from steno.tools.context import ToolContext
 from steno.tools.processes import MARK
-from steno.tools.shells import close
 
 FOREVER = "tail -f /dev/null"
 
 
-def make(tmp_path: Path, **more: Any) -> Around:
-    return Around(
+def make(tmp_path: Path, **more: Any) -> ToolContext:
+    return ToolContext(
         cwd=str(tmp_path),
         project=str(tmp_path),
         session_id="s",
@@ -29,12 +29,12 @@ def make(tmp_path: Path, **more: Any) -> Around:
     )
 
 
-def bash(around: Around, command: str, **more: Any) -> Outcome:
-    async def go() -> Outcome:
+def bash(context: ToolContext, command: str, **more: Any) -> ToolResult:
+    async def go() -> ToolResult:
         try:
-            return await Bash().run({"command": command, **more}, around, "toolu_01")
+            return await Bash().run({"command": command, **more}, context, "toolu_01")
         finally:
-            await close(around)
+            await context.background.close()
 
     return asyncio.run(go())
 
@@ -51,7 +51,7 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def until(around: Around, word: str) -> asyncio.Event:
+def until(context: ToolContext, word: str) -> asyncio.Event:
     """Return an event that is set when a command has printed a word."""
     event = asyncio.Event()
     said: list[str] = []
@@ -61,7 +61,7 @@ def until(around: Around, word: str) -> asyncio.Event:
         if word in "".join(said):
             event.set()
 
-    around.progress = progress
+    context.progress = progress
     return event
 
 
@@ -103,15 +103,15 @@ def test_a_command_without_output_says_so(tmp_path: Path) -> None:
 
 
 def test_a_command_gets_the_environment_and_no_arguments(tmp_path: Path) -> None:
-    around = make(tmp_path)
-    around.env["TIDE"] = "high"
-    assert bash(around, 'echo "$TIDE $# ${STENO_CALL:+marked}"').content == "high 0 marked"
+    context = make(tmp_path)
+    context.env["TIDE"] = "high"
+    assert bash(context, 'echo "$TIDE $# ${STENO_CALL:+marked}"').content == "high 0 marked"
 
 
 def test_a_command_within_a_command_bears_the_marks_of_both(tmp_path: Path) -> None:
-    around = make(tmp_path)
-    around.env[MARK] = "outer"
-    content = str(bash(around, f"echo ${MARK}").content)
+    context = make(tmp_path)
+    context.env[MARK] = "outer"
+    content = str(bash(context, f"echo ${MARK}").content)
     assert content.startswith("outer,c")
 
 
@@ -134,10 +134,10 @@ def test_output_is_streamed_while_it_runs(tmp_path: Path) -> None:
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
 
-    async def go() -> Outcome:
-        around = make(tmp_path)
-        first = until(around, "first")
-        run = Bash().run({"command": "echo first; read x < fifo; echo $x"}, around, "toolu_01")
+    async def go() -> ToolResult:
+        context = make(tmp_path)
+        first = until(context, "first")
+        run = Bash().run({"command": "echo first; read x < fifo; echo $x"}, context, "toolu_01")
         running = asyncio.create_task(run)
         await first.wait()
         # The command reads this only now: what came before was shown while it ran.
@@ -148,9 +148,9 @@ def test_output_is_streamed_while_it_runs(tmp_path: Path) -> None:
 
 
 def test_ten_thousand_lines_of_both_streams_are_all_kept(tmp_path: Path) -> None:
-    around = make(tmp_path)
+    context = make(tmp_path)
     command = "for i in {1..10000}; do echo out $i; echo err $i >&2; done"
-    outcome = bash(around, command)
+    outcome = bash(context, command)
     saved = Path(outcome.detail["persistedOutputPath"]).read_text("utf-8").splitlines()
     numbers = range(1, 10001)
     assert saved == [f"out {i}" for i in numbers] + [f"err {i}" for i in numbers]
@@ -198,7 +198,7 @@ def test_binary_output_is_saved_byte_for_byte(tmp_path: Path) -> None:
 
 
 def test_an_id_that_is_no_plain_name_names_no_file(tmp_path: Path) -> None:
-    async def go() -> Outcome:
+    async def go() -> ToolResult:
         return await Bash().run({"command": "seq 1 20000"}, make(tmp_path), "../../evil")
 
     path = Path(asyncio.run(go()).detail["persistedOutputPath"])
@@ -206,11 +206,11 @@ def test_an_id_that_is_no_plain_name_names_no_file(tmp_path: Path) -> None:
 
 
 def test_a_child_that_prints_without_end_does_not_hold_up_the_command(tmp_path: Path) -> None:
-    around = make(tmp_path)
-    outcome = bash(around, "yes & echo $! > pid")
+    context = make(tmp_path)
+    outcome = bash(context, "yes & echo $! > pid")
     assert not outcome.is_error
     assert not lives(int((tmp_path / "pid").read_text("utf-8")))
-    assert around.kept["shells"]._strays == set()
+    assert context.background._strays == set()
 
 
 # Where it works
@@ -234,10 +234,10 @@ def test_a_child_that_prints_without_end_does_not_hold_up_the_command(tmp_path: 
 )
 def test_the_directory_stays_however_the_command_ends(tmp_path: Path, command: str) -> None:
     (tmp_path / "sub").mkdir()
-    around = make(tmp_path)
-    bash(around, command)
-    assert around.cwd == str(tmp_path / "sub")
-    assert bash(around, "pwd").content == str(tmp_path / "sub")
+    context = make(tmp_path)
+    bash(context, command)
+    assert context.cwd == str(tmp_path / "sub")
+    assert bash(context, "pwd").content == str(tmp_path / "sub")
 
 
 @pytest.mark.parametrize(
@@ -245,9 +245,9 @@ def test_the_directory_stays_however_the_command_ends(tmp_path: Path, command: s
 )
 def test_a_subshell_does_not_move_the_conversation(tmp_path: Path, command: str) -> None:
     (tmp_path / "sub").mkdir()
-    around = make(tmp_path)
-    bash(around, command)
-    assert around.cwd == str(tmp_path)
+    context = make(tmp_path)
+    bash(context, command)
+    assert context.cwd == str(tmp_path)
 
 
 @pytest.mark.parametrize("command", ["cd ..", "cd /", "cd out", "cd sub/../..", "pushd /tmp"])
@@ -258,23 +258,23 @@ def test_a_command_does_not_lead_the_conversation_out_of_its_folders(
     (project / "sub").mkdir(parents=True)
     (tmp_path / "proj-too").mkdir()
     (project / "out").symlink_to(tmp_path / "proj-too")
-    around = make(project)
-    around.folders = (str(project),)
-    outcome = bash(around, f"{command} >/dev/null; echo there")
-    assert around.cwd == str(project)
+    context = make(project)
+    context.folders = (str(project),)
+    outcome = bash(context, f"{command} >/dev/null; echo there")
+    assert context.cwd == str(project)
     assert outcome.content == f"there\nShell cwd was reset to {project}"
-    assert bash(around, "cd sub").content == "(no output)"
-    assert around.cwd == str(project / "sub")
+    assert bash(context, "cd sub").content == "(no output)"
+    assert context.cwd == str(project / "sub")
 
 
 def test_a_command_may_go_to_any_of_the_working_folders(tmp_path: Path) -> None:
     project, other = tmp_path / "proj", tmp_path / "other"
     project.mkdir()
     other.mkdir()
-    around = make(project)
-    around.folders = (str(project), str(other))
-    assert not bash(around, f"cd {other}").is_error
-    assert around.cwd == str(other)
+    context = make(project)
+    context.folders = (str(project), str(other))
+    assert not bash(context, f"cd {other}").is_error
+    assert context.cwd == str(other)
 
 
 def test_a_command_has_no_terminal(tmp_path: Path) -> None:
@@ -285,29 +285,29 @@ def test_a_command_has_no_terminal(tmp_path: Path) -> None:
 def test_a_directory_with_any_letters_is_followed(tmp_path: Path) -> None:
     odd = tmp_path / "two words\n'quoted' ünï"
     odd.mkdir()
-    around = make(tmp_path)
-    bash(around, "cd two*")
-    assert around.cwd == str(odd)
+    context = make(tmp_path)
+    bash(context, "cd two*")
+    assert context.cwd == str(odd)
 
 
 def test_a_link_to_the_directory_stays_as_it_was_said(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    around = make(tmp_path)
-    around.cwd = str(tmp_path / "link")
-    bash(around, "true")
-    assert around.cwd == str(tmp_path / "link")
+    context = make(tmp_path)
+    context.cwd = str(tmp_path / "link")
+    bash(context, "true")
+    assert context.cwd == str(tmp_path / "link")
 
 
 def test_nothing_runs_when_the_directory_is_gone(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
-    around = make(tmp_path)
-    bash(around, "cd sub")
+    context = make(tmp_path)
+    bash(context, "cd sub")
     (tmp_path / "sub").rmdir()
     with pytest.raises(ToolFailure, match="no longer there"):
-        bash(around, "touch ran")
+        bash(context, "touch ran")
     assert not (tmp_path / "ran").exists()
-    assert bash(around, "pwd").content == str(tmp_path)
+    assert bash(context, "pwd").content == str(tmp_path)
 
 
 def test_tracing_shows_nothing_of_ours(tmp_path: Path) -> None:
@@ -341,19 +341,19 @@ def test_a_time_out_ends_it_and_keeps_what_was_printed(tmp_path: Path) -> None:
     ],
 )
 def test_a_cancel_ends_every_process_of_the_command(tmp_path: Path, command: str) -> None:
-    around = make(tmp_path)
+    context = make(tmp_path)
     said: list[str] = []
 
     async def go() -> None:
-        ready = until(around, "\n")
-        inner = around.progress
+        ready = until(context, "\n")
+        inner = context.progress
 
         def progress(call: str, text: str) -> None:
             said.append(text)
             inner(call, text)
 
-        around.progress = progress
-        running = asyncio.create_task(Bash().run({"command": command}, around, "toolu_01"))
+        context.progress = progress
+        running = asyncio.create_task(Bash().run({"command": command}, context, "toolu_01"))
         await ready.wait()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -364,15 +364,15 @@ def test_a_cancel_ends_every_process_of_the_command(tmp_path: Path, command: str
 
 
 def test_a_second_cancel_kills_at_once(tmp_path: Path) -> None:
-    around = make(tmp_path)
+    context = make(tmp_path)
     said: list[str] = []
 
     async def go() -> None:
-        ready = until(around, "\n")
-        inner = around.progress
-        around.progress = lambda call, text: (said.append(text), inner(call, text))[0]
+        ready = until(context, "\n")
+        inner = context.progress
+        context.progress = lambda call, text: (said.append(text), inner(call, text))[0]
         command = f"trap '' TERM; echo $$; {FOREVER}; {FOREVER}"
-        running = asyncio.create_task(Bash().run({"command": command}, around, "toolu_01"))
+        running = asyncio.create_task(Bash().run({"command": command}, context, "toolu_01"))
         await ready.wait()
         running.cancel()
         for _ in range(3):
@@ -396,9 +396,9 @@ def test_a_time_out_kills_a_child_that_ignores_being_asked(tmp_path: Path) -> No
 
 def test_no_child_of_ours_stays_behind_unfetched(tmp_path: Path) -> None:
     before = children()
-    around = make(tmp_path)
-    bash(around, "true")
-    bash(around, FOREVER, timeout=100)
+    context = make(tmp_path)
+    bash(context, "true")
+    bash(context, FOREVER, timeout=100)
     assert children() <= before
 
 
@@ -413,11 +413,11 @@ def test_what_a_command_leaves_running_may_print_on(tmp_path: Path) -> None:
     os.mkfifo(fifo)
 
     async def go() -> None:
-        around = make(tmp_path)
+        context = make(tmp_path)
         command = "{ read x < fifo; echo $x; echo $x >&2; echo done > result; } & :"
-        await Bash().run({"command": command}, around, "toolu_01")
+        await Bash().run({"command": command}, context, "toolu_01")
         over = asyncio.Event()
-        (stray,) = around.kept["shells"]._strays
+        (stray,) = context.background._strays
         stray.on_quiet = over.set
         await asyncio.to_thread(fifo.write_text, "on\n", "utf-8")
         await over.wait()
@@ -454,7 +454,7 @@ def test_a_bad_call_is_a_failure_in_words(tmp_path: Path, given: dict[str, Any])
 
 
 def test_a_wrapper_gets_the_command_line_and_gives_another(tmp_path: Path) -> None:
-    around = make(tmp_path)
+    context = make(tmp_path)
     seen: list[list[str]] = []
 
     def wrap(argv: list[str], *, command: str, cwd: str, outside: bool) -> list[str]:
@@ -463,18 +463,18 @@ def test_a_wrapper_gets_the_command_line_and_gives_another(tmp_path: Path) -> No
         return ["env", "WRAPPED=yes", *argv]
 
     (tmp_path / "sub").mkdir()
-    around.kept["wrap"] = wrap
-    assert bash(around, "cd sub; echo $WRAPPED").content == "yes"
-    assert around.cwd == str(tmp_path / "sub")
+    context.sandbox = wrap
+    assert bash(context, "cd sub; echo $WRAPPED").content == "yes"
+    assert context.cwd == str(tmp_path / "sub")
     assert seen[0][:2] == ["/bin/bash", "-c"]
 
 
 def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
-    around = make(tmp_path)
-    bash(around, "true")
+    context = make(tmp_path)
+    bash(context, "true")
     before = descriptors()
     for _ in range(5):
-        bash(around, "seq 1 200000")
+        bash(context, "seq 1 200000")
     assert descriptors() == before
 
 
@@ -482,7 +482,7 @@ def test_commands_of_several_conversations_run_side_by_side(tmp_path: Path) -> N
     os.mkfifo(tmp_path / "one")
     os.mkfifo(tmp_path / "two")
 
-    def part(command: str) -> Awaitable[Outcome]:
+    def part(command: str) -> Awaitable[ToolResult]:
         return Bash().run({"command": command}, make(tmp_path), "toolu_01")
 
     async def go() -> list[Any]:

@@ -10,41 +10,42 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from steno.tools.base import Around, Outcome, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.edit import Edit, MultiEdit
 from steno.tools.read import Read
 
 
-def _surroundings(folder: str) -> Around:
-    return Around(cwd=folder, project=folder, session_id="s", folder=folder, env={})
+def _surroundings(folder: str) -> ToolContext:
+    return ToolContext(cwd=folder, project=folder, session_id="s", folder=folder, env={})
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> Around:
+def context(tmp_path: Path) -> ToolContext:
     return _surroundings(str(tmp_path))
 
 
-def _edit(around: Around, path: str | Path, old: str, new: str, **more: Any) -> Outcome:
+def _edit(context: ToolContext, path: str | Path, old: str, new: str, **more: Any) -> ToolResult:
     asked = {"file_path": str(path), "old_string": old, "new_string": new, **more}
-    return asyncio.run(Edit().run(asked, around, "call"))
+    return asyncio.run(Edit().run(asked, context, "call"))
 
 
-def _multi(around: Around, path: str | Path, *edits: dict[str, Any]) -> Outcome:
+def _multi(context: ToolContext, path: str | Path, *edits: dict[str, Any]) -> ToolResult:
     asked = {"file_path": str(path), "edits": list(edits)}
-    return asyncio.run(MultiEdit().run(asked, around, "call"))
+    return asyncio.run(MultiEdit().run(asked, context, "call"))
 
 
-def _file(around: Around, data: bytes, name: str = "a.txt") -> Path:
+def _file(context: ToolContext, data: bytes, name: str = "a.txt") -> Path:
     """Make a file and read it."""
-    path = Path(around.cwd) / name
+    path = Path(context.cwd) / name
     path.write_bytes(data)
-    asyncio.run(Read().run({"file_path": str(path)}, around, "call"))
+    asyncio.run(Read().run({"file_path": str(path)}, context, "call"))
     return path
 
 
-def test_a_piece_is_replaced_and_told(around: Around) -> None:
-    path = _file(around, b"alpha\nbeta\n")
-    outcome = _edit(around, path, "beta", "gamma")
+def test_a_piece_is_replaced_and_told(context: ToolContext) -> None:
+    path = _file(context, b"alpha\nbeta\n")
+    outcome = _edit(context, path, "beta", "gamma")
     assert path.read_bytes() == b"alpha\ngamma\n"
     assert outcome.detail == {
         "filePath": str(path),
@@ -65,43 +66,43 @@ def test_a_piece_is_replaced_and_told(around: Around) -> None:
     }
 
 
-def test_a_second_edit_needs_no_second_reading(around: Around) -> None:
-    path = _file(around, b"one two")
-    _edit(around, path, "one", "1")
-    _edit(around, path, "two", "2")
+def test_a_second_edit_needs_no_second_reading(context: ToolContext) -> None:
+    path = _file(context, b"one two")
+    _edit(context, path, "one", "1")
+    _edit(context, path, "two", "2")
     assert path.read_bytes() == b"1 2"
 
 
-def test_a_file_must_have_been_read(around: Around, tmp_path: Path) -> None:
+def test_a_file_must_have_been_read(context: ToolContext, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
     with pytest.raises(ToolFailure, match="read it first"):
-        _edit(around, "a.txt", "x", "y")
+        _edit(context, "a.txt", "x", "y")
 
 
-def test_a_file_that_changed_since_is_left_alone(around: Around) -> None:
-    path = _file(around, b"x")
+def test_a_file_that_changed_since_is_left_alone(context: ToolContext) -> None:
+    path = _file(context, b"x")
     path.write_bytes(b"xx theirs")
     with pytest.raises(ToolFailure, match="has changed since"):
-        _edit(around, path, "theirs", "mine")
+        _edit(context, path, "theirs", "mine")
     assert path.read_bytes() == b"xx theirs"
 
 
-def test_a_piece_that_is_there_several_times_is_said_with_its_lines(around: Around) -> None:
-    path = _file(around, b"x\ny\nx\nx\n")
+def test_a_piece_that_is_there_several_times_is_said_with_its_lines(context: ToolContext) -> None:
+    path = _file(context, b"x\ny\nx\nx\n")
     with pytest.raises(ToolFailure, match=r"is 3 times in .*, in lines 1, 3, 4"):
-        _edit(around, path, "x", "z")
+        _edit(context, path, "x", "z")
     assert path.read_bytes() == b"x\ny\nx\nx\n"
 
 
-def test_pieces_that_overlap_are_not_unique(around: Around) -> None:
-    path = _file(around, b"aaa")
+def test_pieces_that_overlap_are_not_unique(context: ToolContext) -> None:
+    path = _file(context, b"aaa")
     with pytest.raises(ToolFailure, match="is 2 times"):
-        _edit(around, path, "aa", "b")
+        _edit(context, path, "aa", "b")
 
 
-def test_all_of_them_are_replaced_when_that_is_asked_for(around: Around) -> None:
-    path = _file(around, b"x\nyx\nx\n")
-    outcome = _edit(around, path, "x", "zz", replace_all=True)
+def test_all_of_them_are_replaced_when_that_is_asked_for(context: ToolContext) -> None:
+    path = _file(context, b"x\nyx\nx\n")
+    outcome = _edit(context, path, "x", "zz", replace_all=True)
     assert path.read_bytes() == b"zz\nyzz\nzz\n"
     assert outcome.detail["replaceAll"] is True
 
@@ -116,49 +117,51 @@ def test_all_of_them_are_replaced_when_that_is_asked_for(around: Around) -> None
         (b"a.b", "a?b"),
     ],
 )
-def test_what_is_nearly_there_is_not_taken_for_it(around: Around, data: bytes, old: str) -> None:
-    path = _file(around, data)
+def test_what_is_nearly_there_is_not_taken_for_it(
+    context: ToolContext, data: bytes, old: str
+) -> None:
+    path = _file(context, data)
     with pytest.raises(ToolFailure, match="is not in"):
-        _edit(around, path, old, "new")
+        _edit(context, path, old, "new")
     assert path.read_bytes() == data
 
 
-def test_where_the_first_words_of_a_missing_piece_are_is_said(around: Around) -> None:
-    path = _file(around, b"a\n  def f():\n    pass\n")
+def test_where_the_first_words_of_a_missing_piece_are_is_said(context: ToolContext) -> None:
+    path = _file(context, b"a\n  def f():\n    pass\n")
     with pytest.raises(ToolFailure, match="in line 2: look there"):
-        _edit(around, path, "def f():\n  pass", "x")
+        _edit(context, path, "def f():\n  pass", "x")
 
 
-def test_signs_of_regular_expressions_mean_themselves(around: Around) -> None:
-    path = _file(around, b"f(x)+[y]*\\d $1\n")
-    _edit(around, path, "(x)+[y]*\\d $1", "\\g<0> \\1")
+def test_signs_of_regular_expressions_mean_themselves(context: ToolContext) -> None:
+    path = _file(context, b"f(x)+[y]*\\d $1\n")
+    _edit(context, path, "(x)+[y]*\\d $1", "\\g<0> \\1")
     assert path.read_bytes() == b"f\\g<0> \\1\n"
 
 
-def test_a_piece_replaced_by_itself_is_refused(around: Around) -> None:
-    path = _file(around, b"x")
+def test_a_piece_replaced_by_itself_is_refused(context: ToolContext) -> None:
+    path = _file(context, b"x")
     with pytest.raises(ToolFailure, match="are the same"):
-        _edit(around, path, "x", "x")
+        _edit(context, path, "x", "x")
 
 
-def test_an_empty_piece_makes_a_new_file(around: Around, tmp_path: Path) -> None:
-    detail = _edit(around, "new/a.txt", "", "x\n").detail
+def test_an_empty_piece_makes_a_new_file(context: ToolContext, tmp_path: Path) -> None:
+    detail = _edit(context, "new/a.txt", "", "x\n").detail
     assert (tmp_path / "new/a.txt").read_bytes() == b"x\n"
     assert detail["originalFile"] == ""
     assert detail["structuredPatch"][0]["lines"] == ["+x"]
 
 
-def test_an_empty_piece_fills_an_empty_file_but_no_other(around: Around) -> None:
-    empty, full = _file(around, b"", "empty"), _file(around, b"x", "full")
-    _edit(around, empty, "", "y")
+def test_an_empty_piece_fills_an_empty_file_but_no_other(context: ToolContext) -> None:
+    empty, full = _file(context, b"", "empty"), _file(context, b"x", "full")
+    _edit(context, empty, "", "y")
     assert empty.read_bytes() == b"y"
     with pytest.raises(ToolFailure, match="is not empty"):
-        _edit(around, full, "", "y")
+        _edit(context, full, "", "y")
 
 
-def test_a_file_that_is_not_there_cannot_be_edited(around: Around) -> None:
+def test_a_file_that_is_not_there_cannot_be_edited(context: ToolContext) -> None:
     with pytest.raises(ToolFailure, match="does not exist"):
-        _edit(around, "nope", "x", "y")
+        _edit(context, "nope", "x", "y")
 
 
 @pytest.mark.parametrize(
@@ -176,38 +179,40 @@ def test_a_file_that_is_not_there_cannot_be_edited(around: Around) -> None:
     ],
 )
 def test_encoding_and_line_ends_are_kept(
-    around: Around, before: bytes, old: str, new: str, after: bytes
+    context: ToolContext, before: bytes, old: str, new: str, after: bytes
 ) -> None:
-    path = _file(around, before)
-    _edit(around, path, old, new)
+    path = _file(context, before)
+    _edit(context, path, old, new)
     assert path.read_bytes() == after
 
 
-def test_a_line_end_of_two_characters_is_found_once(around: Around) -> None:
-    path = _file(around, b"a\r\nb\r\n")
+def test_a_line_end_of_two_characters_is_found_once(context: ToolContext) -> None:
+    path = _file(context, b"a\r\nb\r\n")
     with pytest.raises(ToolFailure, match="is 2 times"):
-        _edit(around, path, "\n", "; ")
-    _edit(around, path, "\n", "; ", replace_all=True)
+        _edit(context, path, "\n", "; ")
+    _edit(context, path, "\n", "; ", replace_all=True)
     assert path.read_bytes() == b"a; b; "
 
 
-def test_a_character_that_the_file_cannot_hold_changes_nothing(around: Around) -> None:
-    path = _file(around, b"caf\xe9")
+def test_a_character_that_the_file_cannot_hold_changes_nothing(context: ToolContext) -> None:
+    path = _file(context, b"caf\xe9")
     with pytest.raises(ToolFailure, match="LATIN-1"):
-        _edit(around, path, "caf", "€")
+        _edit(context, path, "caf", "€")
     assert path.read_bytes() == b"caf\xe9"
 
 
-def test_what_is_no_text_cannot_be_edited(around: Around, tmp_path: Path) -> None:
+def test_what_is_no_text_cannot_be_edited(context: ToolContext, tmp_path: Path) -> None:
     path = tmp_path / "a.bin"
     path.write_bytes(b"a\0b")
     status = path.stat()
-    around.seen[str(path)] = (status.st_mtime_ns, status.st_size)
+    context.seen[str(path)] = (status.st_mtime_ns, status.st_size)
     with pytest.raises(ToolFailure, match="not a text file"):
-        _edit(around, path, "a", "b")
+        _edit(context, path, "a", "b")
 
 
-def test_folders_pipes_devices_and_giants_cannot_be_edited(around: Around, tmp_path: Path) -> None:
+def test_folders_pipes_devices_and_giants_cannot_be_edited(
+    context: ToolContext, tmp_path: Path
+) -> None:
     (tmp_path / "d").mkdir()
     os.mkfifo(tmp_path / "p")
     giant = tmp_path / "giant"
@@ -220,33 +225,33 @@ def test_folders_pipes_devices_and_giants_cannot_be_edited(around: Around, tmp_p
         ("giant", "too big"),
     ):
         with pytest.raises(ToolFailure, match=words):
-            _edit(around, path, "a", "b")
+            _edit(context, path, "a", "b")
         given = {"file_path": path, "edits": [{"old_string": "a", "new_string": "b"}]}
         with pytest.raises(ToolFailure, match=words):
-            asyncio.run(MultiEdit().run(given, around, "c"))
+            asyncio.run(MultiEdit().run(given, context, "c"))
 
 
 @pytest.mark.parametrize(("old", "new"), [("\ud83d", "x"), ("x", "\ud83d"), ("\udc80", "\udc81")])
 def test_half_a_character_changes_nothing_and_can_be_said(
-    around: Around, old: str, new: str
+    context: ToolContext, old: str, new: str
 ) -> None:
-    path = _file(around, "x \U0001f600\n".encode())
+    path = _file(context, "x \U0001f600\n".encode())
     with pytest.raises(ToolFailure) as failure:
-        _edit(around, path, old, new)
+        _edit(context, path, old, new)
     str(failure.value).encode()
     assert path.read_bytes() == "x \U0001f600\n".encode()
 
 
-def test_a_huge_line_is_edited_in_the_middle(around: Around) -> None:
-    path = _file(around, b"a" * 2_000_000 + b"NEEDLE" + b"b" * 2_000_000)
-    _edit(around, path, "NEEDLE", "-")
+def test_a_huge_line_is_edited_in_the_middle(context: ToolContext) -> None:
+    path = _file(context, b"a" * 2_000_000 + b"NEEDLE" + b"b" * 2_000_000)
+    _edit(context, path, "NEEDLE", "-")
     assert path.stat().st_size == 4_000_001
 
 
-def test_several_edits_see_what_the_ones_before_have_made(around: Around) -> None:
-    path = _file(around, b"one\ntwo\n")
+def test_several_edits_see_what_the_ones_before_have_made(context: ToolContext) -> None:
+    path = _file(context, b"one\ntwo\n")
     outcome = _multi(
-        around,
+        context,
         path,
         {"old_string": "one", "new_string": "two"},
         {"old_string": "two", "new_string": "three", "replace_all": True},
@@ -271,11 +276,11 @@ def test_several_edits_see_what_the_ones_before_have_made(around: Around) -> Non
     ]
 
 
-def test_none_of_several_edits_is_made_when_one_fails(around: Around) -> None:
-    path = _file(around, b"one\ntwo\n")
+def test_none_of_several_edits_is_made_when_one_fails(context: ToolContext) -> None:
+    path = _file(context, b"one\ntwo\n")
     with pytest.raises(ToolFailure, match="edit 2 of 2"):
         _multi(
-            around,
+            context,
             path,
             {"old_string": "one", "new_string": "1"},
             {"old_string": "nope", "new_string": "2"},
@@ -283,9 +288,9 @@ def test_none_of_several_edits_is_made_when_one_fails(around: Around) -> None:
     assert path.read_bytes() == b"one\ntwo\n"
 
 
-def test_several_edits_can_make_a_file(around: Around, tmp_path: Path) -> None:
+def test_several_edits_can_make_a_file(context: ToolContext, tmp_path: Path) -> None:
     _multi(
-        around,
+        context,
         "new.txt",
         {"old_string": "", "new_string": "a b"},
         {"old_string": "b", "new_string": "c"},
@@ -293,17 +298,17 @@ def test_several_edits_can_make_a_file(around: Around, tmp_path: Path) -> None:
     assert (tmp_path / "new.txt").read_bytes() == b"a c"
 
 
-def test_no_edits_at_all_are_refused(around: Around) -> None:
+def test_no_edits_at_all_are_refused(context: ToolContext) -> None:
     with pytest.raises(ToolFailure, match="`edits` is empty"):
-        _multi(around, _file(around, b"x"))
+        _multi(context, _file(context, b"x"))
 
 
-def test_edits_that_undo_each_other_change_nothing(around: Around) -> None:
-    path = _file(around, b"x")
+def test_edits_that_undo_each_other_change_nothing(context: ToolContext) -> None:
+    path = _file(context, b"x")
     before = path.stat().st_mtime_ns
     with pytest.raises(ToolFailure, match="nothing was changed"):
         _multi(
-            around,
+            context,
             path,
             {"old_string": "x", "new_string": "y"},
             {"old_string": "y", "new_string": "x"},
@@ -332,10 +337,10 @@ def test_an_edit_and_its_reverse_give_the_same_bytes(
     assume(_times(edited, new) == 1)
     data = text.replace("\n", newline).encode(encoding)
     with tempfile.TemporaryDirectory() as folder:
-        around = _surroundings(os.path.realpath(folder))
-        path = _file(around, data)
-        _edit(around, path, old, new)
-        _edit(around, path, new, old)
+        context = _surroundings(os.path.realpath(folder))
+        path = _file(context, data)
+        _edit(context, path, old, new)
+        _edit(context, path, new, old)
         assert path.read_bytes() == data
 
 

@@ -12,43 +12,46 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno.tools import programs
-from steno.tools.base import Around, Outcome, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.glob import Glob
 from steno.tools.patterns import glob_pattern
 from steno.tools.programs import run_program
 
-Run = Callable[..., Outcome]
+Run = Callable[..., ToolResult]
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> Around:
+def context(tmp_path: Path) -> ToolContext:
     work = tmp_path / "work"
     work.mkdir()
     folder = str(work)
-    return Around(cwd=folder, project=folder, session_id="s", folder=folder, env={"HOME": folder})
+    return ToolContext(
+        cwd=folder, project=folder, session_id="s", folder=folder, env={"HOME": folder}
+    )
 
 
 @pytest.fixture(params=["ripgrep", "without"])
-def run(request: pytest.FixtureRequest, around: Around) -> Run:
+def run(request: pytest.FixtureRequest, context: ToolContext) -> Run:
     tool = Glob() if request.param == "ripgrep" else Glob(find=lambda *_folders: None)
 
-    def go(pattern: str, **more: Any) -> Outcome:
-        return asyncio.run(tool.run({"pattern": pattern, **more}, around, "call"))
+    def go(pattern: str, **more: Any) -> ToolResult:
+        return asyncio.run(tool.run({"pattern": pattern, **more}, context, "call"))
 
     return go
 
 
-def _make(around: Around, *names: str) -> None:
+def _make(context: ToolContext, *names: str) -> None:
     """Make files, each newer than the one before."""
     for age, name in enumerate(names):
-        path = Path(around.cwd) / name
+        path = Path(context.cwd) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("x")
         os.utime(path, (1_000_000 + age, 1_000_000 + age))
 
 
-def test_the_newest_files_come_first(run: Run, around: Around) -> None:
-    _make(around, "b.py", "a.py", "src/c.py", "d.txt")
+def test_the_newest_files_come_first(run: Run, context: ToolContext) -> None:
+    _make(context, "b.py", "a.py", "src/c.py", "d.txt")
     outcome = run("**/*.py")
     assert outcome.content == "src/c.py\na.py\nb.py"
     assert outcome.detail.pop("durationMs") >= 0
@@ -67,8 +70,8 @@ def test_nothing_found_is_said(run: Run) -> None:
     assert outcome.detail["filenames"] == []
 
 
-def test_no_more_than_a_hundred_are_shown(run: Run, around: Around) -> None:
-    _make(around, *(f"f{n}" for n in range(130)))
+def test_no_more_than_a_hundred_are_shown(run: Run, context: ToolContext) -> None:
+    _make(context, *(f"f{n}" for n in range(130)))
     outcome = run("f*")
     detail = outcome.detail
     assert (detail["numFiles"], detail["truncated"], detail["totalMatches"]) == (100, True, 130)
@@ -76,11 +79,11 @@ def test_no_more_than_a_hundred_are_shown(run: Run, around: Around) -> None:
     assert str(outcome.content).endswith("narrow the path or the pattern.)")
 
 
-def test_what_git_ignores_is_left_out(run: Run, around: Around) -> None:
-    _make(around, "a.js", "b.log", "build/c.js", "src/d.js", "src/keep.log", ".hidden.js")
-    _make(around, ".git/config.js", "src/tmp/e.js")
-    Path(around.cwd, ".gitignore").write_text("*.log\n/build/\n")
-    Path(around.cwd, "src/.gitignore").write_text("!keep.log\ntmp\n")
+def test_what_git_ignores_is_left_out(run: Run, context: ToolContext) -> None:
+    _make(context, "a.js", "b.log", "build/c.js", "src/d.js", "src/keep.log", ".hidden.js")
+    _make(context, ".git/config.js", "src/tmp/e.js")
+    Path(context.cwd, ".gitignore").write_text("*.log\n/build/\n")
+    Path(context.cwd, "src/.gitignore").write_text("!keep.log\ntmp\n")
     assert sorted(run("*.{js,log}").detail["filenames"]) == [
         ".hidden.js",
         "a.js",
@@ -89,24 +92,24 @@ def test_what_git_ignores_is_left_out(run: Run, around: Around) -> None:
     ]
 
 
-def test_an_ignored_folder_can_be_asked_for_by_its_name(run: Run, around: Around) -> None:
-    _make(around, "node_modules/x/i.js", ".git/HEAD")
-    Path(around.cwd, ".gitignore").write_text("node_modules/\n")
+def test_an_ignored_folder_can_be_asked_for_by_its_name(run: Run, context: ToolContext) -> None:
+    _make(context, "node_modules/x/i.js", ".git/HEAD")
+    Path(context.cwd, ".gitignore").write_text("node_modules/\n")
     assert run("**/*.js").detail["filenames"] == []
     assert run("*.js", path="node_modules/x").detail["filenames"] == ["node_modules/x/i.js"]
 
 
-def test_a_rule_file_without_a_repository_does_not_count(run: Run, around: Around) -> None:
-    _make(around, "a.log")
-    Path(around.cwd, ".gitignore").write_text("*.log\n")
+def test_a_rule_file_without_a_repository_does_not_count(run: Run, context: ToolContext) -> None:
+    _make(context, "a.log")
+    Path(context.cwd, ".gitignore").write_text("*.log\n")
     assert run("*.log").detail["filenames"] == ["a.log"]
 
 
-def test_files_outside_have_absolute_paths(run: Run, around: Around, tmp_path: Path) -> None:
+def test_files_outside_have_absolute_paths(run: Run, context: ToolContext, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "a.py").write_text("x")
-    _make(around, "b.py")
+    _make(context, "b.py")
     absolute = [str(other / "a.py")]
     assert run("*.py", path=str(other)).detail["filenames"] == absolute
     assert run(f"{other}/*.py").detail["filenames"] == absolute
@@ -115,9 +118,9 @@ def test_files_outside_have_absolute_paths(run: Run, around: Around, tmp_path: P
     assert run("~/*.py").detail["filenames"] == ["b.py"]
 
 
-def test_hostile_names_are_told_apart(run: Run, around: Around) -> None:
-    _make(around, "a\nb.py", "\x1b[31m.py", "-rf.py")
-    strange = os.fsencode(around.cwd) + b"/\xff.py"
+def test_hostile_names_are_told_apart(run: Run, context: ToolContext) -> None:
+    _make(context, "a\nb.py", "\x1b[31m.py", "-rf.py")
+    strange = os.fsencode(context.cwd) + b"/\xff.py"
     os.close(os.open(strange, os.O_CREAT))
     outcome = run("*.py")
     assert len(str(outcome.content).splitlines()) == 4
@@ -125,14 +128,14 @@ def test_hostile_names_are_told_apart(run: Run, around: Around) -> None:
     assert {"a\nb.py", "\x1b[31m.py", "-rf.py", "\ufffd.py"} == set(outcome.detail["filenames"])
 
 
-def test_links_are_not_followed(run: Run, around: Around) -> None:
-    _make(around, "d/a.py")
-    Path(around.cwd, "d/loop").symlink_to(around.cwd)
+def test_links_are_not_followed(run: Run, context: ToolContext) -> None:
+    _make(context, "d/a.py")
+    Path(context.cwd, "d/loop").symlink_to(context.cwd)
     assert run("**/*.py").detail["filenames"] == ["d/a.py"]
 
 
-def test_a_folder_that_is_not_there_is_refused(run: Run, around: Around) -> None:
-    _make(around, "file")
+def test_a_folder_that_is_not_there_is_refused(run: Run, context: ToolContext) -> None:
+    _make(context, "file")
     for path in ("nope", "file"):
         with pytest.raises(ToolFailure, match="there is no folder"):
             run("*", path=path)
@@ -237,9 +240,9 @@ def test_a_cancelled_search_ends_its_program(tmp_path: Path) -> None:
 
 
 def test_a_listing_that_was_ended_early_is_said_not_to_be_all(
-    around: Around, monkeypatch: pytest.MonkeyPatch
+    context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _make(around, *(f"f{n}" for n in range(50)))
+    _make(context, *(f"f{n}" for n in range(50)))
     monkeypatch.setattr(programs, "_MOST_OUT", 100)
-    outcome = asyncio.run(Glob().run({"pattern": "f*"}, around, "call"))
+    outcome = asyncio.run(Glob().run({"pattern": "f*"}, context, "call"))
     assert (outcome.detail["countIsComplete"], outcome.detail["truncated"]) == (False, True)

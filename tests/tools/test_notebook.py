@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from steno.tools.base import Around, Outcome, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.notebook import NotebookEdit
 from steno.tools.read import Read
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> Around:
+def context(tmp_path: Path) -> ToolContext:
     folder = str(tmp_path)
-    return Around(cwd=folder, project=folder, session_id="s", folder=folder, env={})
+    return ToolContext(cwd=folder, project=folder, session_id="s", folder=folder, env={})
 
 
 def _cell(kind: str, source: Any, **more: Any) -> dict[str, Any]:
@@ -25,25 +26,27 @@ def _cell(kind: str, source: Any, **more: Any) -> dict[str, Any]:
     return cell
 
 
-def _notebook(around: Around, *cells: dict[str, Any], minor: int = 5, end: str = "\n") -> Path:
+def _notebook(
+    context: ToolContext, *cells: dict[str, Any], minor: int = 5, end: str = "\n"
+) -> Path:
     about = {"language_info": {"name": "python"}, "π": [1.0, 12345678901234567890]}
     made = {"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": minor}
-    path = Path(around.cwd) / "nb.ipynb"
+    path = Path(context.cwd) / "nb.ipynb"
     path.write_text(json.dumps(made) + end)
-    asyncio.run(Read().run({"file_path": str(path)}, around, "call"))
+    asyncio.run(Read().run({"file_path": str(path)}, context, "call"))
     return path
 
 
-def _edit(around: Around, **asked: Any) -> Outcome:
+def _edit(context: ToolContext, **asked: Any) -> ToolResult:
     given = {"notebook_path": "nb.ipynb", "new_source": "", **asked}
-    return asyncio.run(NotebookEdit().run(given, around, "call"))
+    return asyncio.run(NotebookEdit().run(given, context, "call"))
 
 
-def test_a_cell_is_replaced_and_its_outputs_are_emptied(around: Around) -> None:
+def test_a_cell_is_replaced_and_its_outputs_are_emptied(context: ToolContext) -> None:
     printed = [{"output_type": "stream", "name": "stdout", "text": "1\n"}]
-    path = _notebook(around, _cell("code", "print(1)", id="c1", outputs=printed), end="")
+    path = _notebook(context, _cell("code", "print(1)", id="c1", outputs=printed), end="")
     before = path.read_text()
-    outcome = _edit(around, cell_id="c1", new_source="print(2)")
+    outcome = _edit(context, cell_id="c1", new_source="print(2)")
     (cell,) = json.loads(path.read_text())["cells"]
     assert (cell["source"], cell["outputs"], cell["execution_count"]) == ("print(2)", [], None)
     assert "c1" in str(outcome.content)
@@ -62,10 +65,10 @@ def test_a_cell_is_replaced_and_its_outputs_are_emptied(around: Around) -> None:
     }
 
 
-def test_the_rest_of_the_notebook_keeps_its_values(around: Around) -> None:
-    path = _notebook(around, _cell("code", "a", id="c1"), _cell("markdown", "# ü", id="c2"))
+def test_the_rest_of_the_notebook_keeps_its_values(context: ToolContext) -> None:
+    path = _notebook(context, _cell("code", "a", id="c1"), _cell("markdown", "# ü", id="c2"))
     before = json.loads(path.read_text())
-    _edit(around, cell_id="c1", new_source="b")
+    _edit(context, cell_id="c1", new_source="b")
     after = json.loads(path.read_text())
     assert after["metadata"] == before["metadata"]
     assert after["cells"][1] == before["cells"][1]
@@ -73,16 +76,16 @@ def test_the_rest_of_the_notebook_keeps_its_values(around: Around) -> None:
     assert path.read_text().endswith("}\n")
 
 
-def test_a_text_in_lines_stays_in_lines(around: Around) -> None:
-    path = _notebook(around, _cell("code", ["a\n", "b"], id="c1"))
-    _edit(around, cell_id="c1", new_source="x\ny")
+def test_a_text_in_lines_stays_in_lines(context: ToolContext) -> None:
+    path = _notebook(context, _cell("code", ["a\n", "b"], id="c1"))
+    _edit(context, cell_id="c1", new_source="x\ny")
     assert json.loads(path.read_text())["cells"][0]["source"] == ["x\n", "y"]
 
 
-def test_a_cell_is_inserted_behind_another_or_first(around: Around) -> None:
-    path = _notebook(around, _cell("code", "a", id="c1"), _cell("code", "b", id="c2"))
-    made = _edit(around, cell_id="c1", new_source="# T", cell_type="markdown", edit_mode="insert")
-    first = _edit(around, new_source="0", cell_type="code", edit_mode="insert")
+def test_a_cell_is_inserted_behind_another_or_first(context: ToolContext) -> None:
+    path = _notebook(context, _cell("code", "a", id="c1"), _cell("code", "b", id="c2"))
+    made = _edit(context, cell_id="c1", new_source="# T", cell_type="markdown", edit_mode="insert")
+    first = _edit(context, new_source="0", cell_type="code", edit_mode="insert")
     cells = json.loads(path.read_text())["cells"]
     assert [cell["source"] for cell in cells] == ["0", "a", "# T", "b"]
     assert "outputs" not in cells[2]
@@ -90,24 +93,24 @@ def test_a_cell_is_inserted_behind_another_or_first(around: Around) -> None:
     assert (cells[0]["id"], cells[2]["id"]) == (first.detail["cell_id"], made.detail["cell_id"])
 
 
-def test_older_notebooks_get_no_ids(around: Around) -> None:
-    path = _notebook(around, _cell("code", "a"), minor=4)
-    _edit(around, cell_id="cell-0", new_source="b", cell_type="code", edit_mode="insert")
+def test_older_notebooks_get_no_ids(context: ToolContext) -> None:
+    path = _notebook(context, _cell("code", "a"), minor=4)
+    _edit(context, cell_id="cell-0", new_source="b", cell_type="code", edit_mode="insert")
     cells = json.loads(path.read_text())["cells"]
     assert [cell["source"] for cell in cells] == ["a", "b"]
     assert "id" not in cells[1]
 
 
-def test_a_cell_is_deleted(around: Around) -> None:
-    path = _notebook(around, _cell("code", "a", id="c1"), _cell("code", "b", id="c2"))
-    outcome = _edit(around, cell_id="c1", edit_mode="delete")
+def test_a_cell_is_deleted(context: ToolContext) -> None:
+    path = _notebook(context, _cell("code", "a", id="c1"), _cell("code", "b", id="c2"))
+    outcome = _edit(context, cell_id="c1", edit_mode="delete")
     assert [cell["id"] for cell in json.loads(path.read_text())["cells"]] == ["c2"]
     assert (outcome.detail["old_source"], outcome.detail["edit_mode"]) == ("a", "delete")
 
 
-def test_code_that_becomes_words_has_no_outputs(around: Around) -> None:
-    path = _notebook(around, _cell("code", "a", id="c1"))
-    _edit(around, cell_id="c1", new_source="b", cell_type="markdown")
+def test_code_that_becomes_words_has_no_outputs(context: ToolContext) -> None:
+    path = _notebook(context, _cell("code", "a", id="c1"))
+    _edit(context, cell_id="c1", new_source="b", cell_type="markdown")
     (cell,) = json.loads(path.read_text())["cells"]
     assert cell == {"cell_type": "markdown", "metadata": {}, "source": "b", "id": "c1"}
 
@@ -125,29 +128,31 @@ def test_code_that_becomes_words_has_no_outputs(around: Around) -> None:
         ({"notebook_path": "nope.ipynb"}, "does not exist"),
     ],
 )
-def test_what_makes_no_sense_is_refused(around: Around, asked: dict[str, Any], words: str) -> None:
-    path = _notebook(around, _cell("code", "a", id="c1"))
+def test_what_makes_no_sense_is_refused(
+    context: ToolContext, asked: dict[str, Any], words: str
+) -> None:
+    path = _notebook(context, _cell("code", "a", id="c1"))
     before = path.read_bytes()
     with pytest.raises(ToolFailure, match=words):
-        _edit(around, **asked)
+        _edit(context, **asked)
     assert path.read_bytes() == before
 
 
-def test_a_notebook_must_have_been_read_and_not_changed_since(around: Around) -> None:
-    path = _notebook(around, _cell("code", "a", id="c1"))
+def test_a_notebook_must_have_been_read_and_not_changed_since(context: ToolContext) -> None:
+    path = _notebook(context, _cell("code", "a", id="c1"))
     path.write_text(path.read_text() + " ")
     with pytest.raises(ToolFailure, match="has changed since"):
-        _edit(around, cell_id="c1", new_source="b")
-    around.seen.clear()
+        _edit(context, cell_id="c1", new_source="b")
+    context.seen.clear()
     with pytest.raises(ToolFailure, match="read it first"):
-        _edit(around, cell_id="c1", new_source="b")
+        _edit(context, cell_id="c1", new_source="b")
 
 
 @pytest.mark.parametrize("data", ["{", "[]", '{"cells": 1}', "[" * 100_000])
-def test_what_is_no_notebook_is_refused(around: Around, tmp_path: Path, data: str) -> None:
+def test_what_is_no_notebook_is_refused(context: ToolContext, tmp_path: Path, data: str) -> None:
     path = tmp_path / "nb.ipynb"
     path.write_text(data)
     status = path.stat()
-    around.seen[str(path)] = (status.st_mtime_ns, status.st_size)
+    context.seen[str(path)] = (status.st_mtime_ns, status.st_size)
     with pytest.raises(ToolFailure, match="is not a notebook"):
-        _edit(around, cell_id="c1")
+        _edit(context, cell_id="c1")

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno.tools.base import Around, ToolFailure
+from steno.tools.base import ToolFailure
+from steno.tools.context import ToolContext
 from steno.tools.output import (
     LIMIT,
     Capture,
@@ -100,8 +101,8 @@ def test_a_preview_ends_with_a_line_or_in_the_middle_of_a_long_one() -> None:
     assert "b" * 2000 + "\n...\n" in persisted("b" * 4000, "/p", 4000)
 
 
-def make(tmp_path: Path) -> Around:
-    return Around(cwd="/", project="/", session_id="s", folder=str(tmp_path), env={})
+def make(tmp_path: Path) -> ToolContext:
+    return ToolContext(cwd="/", project="/", session_id="s", folder=str(tmp_path), env={})
 
 
 def test_saving_leaves_one_private_file(tmp_path: Path) -> None:

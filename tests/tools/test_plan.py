@@ -6,29 +6,30 @@ from typing import Any
 
 import pytest
 
-from steno.tools.base import Answer, Around, Outcome, Tool, ToolFailure
+from steno.tools.base import Answer, Tool, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.plan import EnterPlanMode, ExitPlanMode
 
 
-def make(answer: Answer | None, seen: list[Any], **kept: Any) -> Around:
+def make(answer: Answer | None, seen: list[Any], file: str | None = None) -> ToolContext:
     async def answered(kind: str, what: dict[str, Any]) -> Answer | None:
         seen.append((kind, what))
         return answer
 
-    around = Around(cwd="/", project="/", session_id="s", folder="/", env={}, ask=answered)
-    around.kept.update(kept)
-    return around
+    context = ToolContext(cwd="/", project="/", session_id="s", folder="/", env={}, ask=answered)
+    context.plan.file = file
+    return context
 
 
-def run(tool: Tool, around: Around, **given: Any) -> Outcome:
-    return asyncio.run(tool.run(given, around, "toolu_1"))
+def run(tool: Tool, context: ToolContext, **given: Any) -> ToolResult:
+    return asyncio.run(tool.run(given, context, "toolu_1"))
 
 
 def test_entering_asks_and_requests_the_mode() -> None:
     seen: list[Any] = []
-    around = make({"approved": True}, seen, plan_file="/p.md")
-    outcome = run(EnterPlanMode(), around)
-    assert around.kept["mode"] == "plan"
+    context = make({"approved": True}, seen, file="/p.md")
+    outcome = run(EnterPlanMode(), context)
+    assert context.plan.permission_mode == "plan"
     assert "/p.md" in str(outcome.content)
     assert list(outcome.detail) == ["message"]
     what = {"step": "enter", "plan": None, "file": "/p.md", "call": "toolu_1"}
@@ -39,10 +40,10 @@ def test_leaving_shows_the_file_and_requests_the_mode_that_was_chosen(tmp_path: 
     path = tmp_path / "plan.md"
     path.write_text("# Plan\n\n1. Do it.\n", "utf-8")
     seen: list[Any] = []
-    around = make({"approved": True, "mode": "acceptEdits"}, seen, plan_file=str(path))
-    outcome = run(ExitPlanMode(), around)
+    context = make({"approved": True, "mode": "acceptEdits"}, seen, file=str(path))
+    outcome = run(ExitPlanMode(), context)
     assert seen[0][1]["plan"] == "# Plan\n\n1. Do it."
-    assert around.kept["mode"] == "acceptEdits"
+    assert context.plan.permission_mode == "acceptEdits"
     assert str(outcome.content).startswith("User has approved exiting plan mode.")
     assert outcome.detail == {
         "plan": "# Plan\n\n1. Do it.",
@@ -52,17 +53,17 @@ def test_leaving_shows_the_file_and_requests_the_mode_that_was_chosen(tmp_path: 
 
 
 def test_without_a_file_the_plan_is_nothing(tmp_path: Path) -> None:
-    around = make({"approved": True}, [], plan_file=str(tmp_path / "none.md"))
-    outcome = run(ExitPlanMode(), around)
+    context = make({"approved": True}, [], file=str(tmp_path / "none.md"))
+    outcome = run(ExitPlanMode(), context)
     assert outcome.detail["plan"] is None
     assert outcome.content == "User has approved exiting plan mode. You can now proceed."
-    assert around.kept["mode"] == "default"
+    assert context.plan.permission_mode == "default"
 
 
 def test_a_plan_in_the_call_is_written_to_the_file(tmp_path: Path) -> None:
     path = tmp_path / "plans" / "plan.md"
-    around = make({"approved": True}, [], plan_file=str(path))
-    run(ExitPlanMode(), around, plan="# Mine")
+    context = make({"approved": True}, [], file=str(path))
+    run(ExitPlanMode(), context, plan="# Mine")
     assert path.read_text("utf-8") == "# Mine"
     assert path.stat().st_mode & 0o777 == 0o600
     assert [each.name for each in path.parent.iterdir()] == ["plan.md"]
@@ -70,12 +71,12 @@ def test_a_plan_in_the_call_is_written_to_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tool", [EnterPlanMode(), ExitPlanMode()])
 def test_a_refusal_is_an_error_with_the_users_words(tool: Tool) -> None:
-    around = make({"approved": False, "words": "smaller steps"}, [])
-    outcome = run(tool, around)
+    context = make({"approved": False, "words": "smaller steps"}, [])
+    outcome = run(tool, context)
     assert outcome.is_error
     assert outcome.detail == "User rejected tool use"
     assert "smaller steps" in str(outcome.content)
-    assert "mode" not in around.kept
+    assert not context.plan.permission_mode
 
 
 @pytest.mark.parametrize("tool", [EnterPlanMode(), ExitPlanMode()])
@@ -83,11 +84,11 @@ def test_nobody_there_is_a_failure_in_words(tool: Tool) -> None:
     with pytest.raises(ToolFailure, match="Nobody is there"):
         run(tool, make(None, []))
     with pytest.raises(ToolFailure, match="Nobody is there"):
-        run(tool, Around(cwd="/", project="/", session_id="s", folder="/", env={}))
+        run(tool, ToolContext(cwd="/", project="/", session_id="s", folder="/", env={}))
 
 
 def test_a_file_that_cannot_be_written_is_a_failure_in_words(tmp_path: Path) -> None:
     (tmp_path / "plans").write_text("no folder", "utf-8")
-    around = make({"approved": True}, [], plan_file=str(tmp_path / "plans" / "p.md"))
+    context = make({"approved": True}, [], file=str(tmp_path / "plans" / "p.md"))
     with pytest.raises(ToolFailure, match="cannot be written"):
-        run(ExitPlanMode(), around, plan="x")
+        run(ExitPlanMode(), context, plan="x")

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from steno.tools.base import Answer, Around, Outcome, ToolFailure
+from steno.tools.base import Answer, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.questions import AskUserQuestion
 
 COLOUR: dict[str, Any] = {
@@ -19,14 +20,14 @@ COLOUR: dict[str, Any] = {
 }
 
 
-def ask(questions: Any, answer: Answer | None, seen: list[Any] | None = None) -> Outcome:
+def ask(questions: Any, answer: Answer | None, seen: list[Any] | None = None) -> ToolResult:
     async def answered(kind: str, what: dict[str, Any]) -> Answer | None:
         if seen is not None:
             seen.append((kind, what))
         return answer
 
-    around = Around(cwd="/", project="/", session_id="s", folder="/", env={}, ask=answered)
-    return asyncio.run(AskUserQuestion().run({"questions": questions}, around, "toolu_1"))
+    context = ToolContext(cwd="/", project="/", session_id="s", folder="/", env={}, ask=answered)
+    return asyncio.run(AskUserQuestion().run({"questions": questions}, context, "toolu_1"))
 
 
 def test_the_answer_reaches_the_model_and_the_session() -> None:
@@ -50,10 +51,10 @@ def test_several_answers_are_joined() -> None:
 
 
 def test_answers_in_the_call_itself_are_not_taken_for_the_users() -> None:
-    around = Around(cwd="/", project="/", session_id="s", folder="/", env={})
+    context = ToolContext(cwd="/", project="/", session_id="s", folder="/", env={})
     given = {"questions": [COLOUR], "answers": {"Which colour?": "Red"}}
     with pytest.raises(ToolFailure, match="Nobody is there"):
-        asyncio.run(AskUserQuestion().run(given, around, "toolu_1"))
+        asyncio.run(AskUserQuestion().run(given, context, "toolu_1"))
 
 
 def test_nobody_there_is_a_failure_in_words() -> None:

@@ -13,27 +13,28 @@ from typing import Any
 import pytest
 
 from steno.tools import read as module
-from steno.tools.base import Around, Outcome, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.read import Read
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> Around:
+def context(tmp_path: Path) -> ToolContext:
     folder = str(tmp_path)
-    return Around(cwd=folder, project=folder, session_id="s", folder=folder, env={})
+    return ToolContext(cwd=folder, project=folder, session_id="s", folder=folder, env={})
 
 
-def _read(around: Around, path: str | Path, **more: Any) -> Outcome:
-    return asyncio.run(Read().run({"file_path": str(path), **more}, around, "call"))
+def _read(context: ToolContext, path: str | Path, **more: Any) -> ToolResult:
+    return asyncio.run(Read().run({"file_path": str(path), **more}, context, "call"))
 
 
-def _blocks(outcome: Outcome) -> list[dict[str, Any]]:
+def _blocks(outcome: ToolResult) -> list[dict[str, Any]]:
     assert isinstance(outcome.content, list)
     return outcome.content
 
 
-def _file(around: Around, data: bytes, name: str = "a.txt") -> Path:
-    path = Path(around.cwd) / name
+def _file(context: ToolContext, data: bytes, name: str = "a.txt") -> Path:
+    path = Path(context.cwd) / name
     path.write_bytes(data)
     return path
 
@@ -52,9 +53,9 @@ def _png(width: int = 1, height: int = 1, filling: bytes = b"") -> bytes:
 # Text
 
 
-def test_lines_are_numbered(around: Around) -> None:
-    path = _file(around, b"x = 1\nprint(x)\n")
-    outcome = _read(around, path)
+def test_lines_are_numbered(context: ToolContext) -> None:
+    path = _file(context, b"x = 1\nprint(x)\n")
+    outcome = _read(context, path)
     assert outcome.content == "1\tx = 1\n2\tprint(x)\n3\t"
     assert outcome.detail == {
         "type": "text",
@@ -68,17 +69,17 @@ def test_lines_are_numbered(around: Around) -> None:
     }
 
 
-def test_what_was_read_is_noted_under_its_real_path(around: Around, tmp_path: Path) -> None:
-    path = _file(around, b"x")
+def test_what_was_read_is_noted_under_its_real_path(context: ToolContext, tmp_path: Path) -> None:
+    path = _file(context, b"x")
     (tmp_path / "link").symlink_to(path)
-    _read(around, "link")
+    _read(context, "link")
     status = path.stat()
-    assert around.seen == {str(path): (status.st_mtime_ns, status.st_size)}
+    assert context.seen == {str(path): (status.st_mtime_ns, status.st_size)}
 
 
-def test_a_part_of_the_lines_is_read(around: Around) -> None:
-    _file(around, b"".join(b"line %d\n" % n for n in range(1, 11)))
-    outcome = _read(around, "a.txt", offset=4, limit=2)
+def test_a_part_of_the_lines_is_read(context: ToolContext) -> None:
+    _file(context, b"".join(b"line %d\n" % n for n in range(1, 11)))
+    outcome = _read(context, "a.txt", offset=4, limit=2)
     assert str(outcome.content).startswith("4\tline 4\n5\tline 5\n\n(")
     assert "offset: 6" in str(outcome.content)
     file = outcome.detail["file"]
@@ -86,53 +87,53 @@ def test_a_part_of_the_lines_is_read(around: Around) -> None:
     assert (file["startLine"], file["totalLines"]) == (4, 11)
 
 
-def test_two_thousand_lines_are_read_at_a_time(around: Around) -> None:
-    _file(around, b"x\n" * 5000)
-    outcome = _read(around, "a.txt")
+def test_two_thousand_lines_are_read_at_a_time(context: ToolContext) -> None:
+    _file(context, b"x\n" * 5000)
+    outcome = _read(context, "a.txt")
     assert outcome.detail["file"]["numLines"] == 2000
     assert outcome.detail["file"]["totalLines"] == 5001
     assert "go on with offset: 2001" in str(outcome.content)
-    assert _read(around, "a.txt", allow_large=True).detail["file"]["numLines"] == 5001
+    assert _read(context, "a.txt", allow_large=True).detail["file"]["numLines"] == 5001
 
 
-def test_much_text_is_cut_at_a_line(around: Around) -> None:
-    _file(around, (b"y" * 1000 + b"\n") * 500)
-    outcome = _read(around, "a.txt")
+def test_much_text_is_cut_at_a_line(context: ToolContext) -> None:
+    _file(context, (b"y" * 1000 + b"\n") * 500)
+    outcome = _read(context, "a.txt")
     assert len(outcome.content) < 140_000
     shown = outcome.detail["file"]["numLines"]
     assert f"go on with offset: {shown + 1}" in str(outcome.content)
-    rest = _read(around, "a.txt", offset=shown + 1)
+    rest = _read(context, "a.txt", offset=shown + 1)
     assert str(rest.content).startswith(f"{shown + 1}\tyyy")
 
 
-def test_a_huge_line_is_cut(around: Around) -> None:
-    _file(around, b"z" * 3_000_000 + b"\nend")
-    first, second = str(_read(around, "a.txt").content).split("\n")
+def test_a_huge_line_is_cut(context: ToolContext) -> None:
+    _file(context, b"z" * 3_000_000 + b"\nend")
+    first, second = str(_read(context, "a.txt").content).split("\n")
     assert first == "1\t" + "z" * 2000 + "… (line cut, 2,998,000 more characters)"
     assert second == "2\tend"
 
 
-def test_an_empty_file_is_said_to_be_empty(around: Around) -> None:
-    path = _file(around, b"")
-    assert _read(around, path).content == f"{path} exists, but it is empty."
-    assert str(path) in around.seen
+def test_an_empty_file_is_said_to_be_empty(context: ToolContext) -> None:
+    path = _file(context, b"")
+    assert _read(context, path).content == f"{path} exists, but it is empty."
+    assert str(path) in context.seen
 
 
-def test_an_offset_behind_the_end_is_said(around: Around) -> None:
-    _file(around, b"a\nb")
-    assert "has only 2 lines" in str(_read(around, "a.txt", offset=9).content)
+def test_an_offset_behind_the_end_is_said(context: ToolContext) -> None:
+    _file(context, b"a\nb")
+    assert "has only 2 lines" in str(_read(context, "a.txt", offset=9).content)
 
 
 @pytest.mark.parametrize("given", [{"offset": -1}, {"limit": 0}, {"limit": -5}, {"offset": "x"}])
-def test_lines_that_cannot_be_are_refused(around: Around, given: dict[str, Any]) -> None:
-    _file(around, b"a\nb")
+def test_lines_that_cannot_be_are_refused(context: ToolContext, given: dict[str, Any]) -> None:
+    _file(context, b"a\nb")
     with pytest.raises(ToolFailure):
-        _read(around, "a.txt", **given)
+        _read(context, "a.txt", **given)
 
 
-def test_numbers_may_come_as_text(around: Around) -> None:
-    _file(around, b"a\nb\nc")
-    assert _read(around, "a.txt", offset="2", limit=1.0).detail["file"]["content"] == "b"
+def test_numbers_may_come_as_text(context: ToolContext) -> None:
+    _file(context, b"a\nb\nc")
+    assert _read(context, "a.txt", offset="2", limit=1.0).detail["file"]["content"] == "b"
 
 
 @pytest.mark.parametrize(
@@ -145,88 +146,88 @@ def test_numbers_may_come_as_text(around: Around) -> None:
         b"\xe4\r\n\xdf",
     ],
 )
-def test_every_encoding_is_shown_as_plain_text(around: Around, data: bytes) -> None:
-    _file(around, data)
-    assert _read(around, "a.txt").content == "1\tä\n2\tß"
+def test_every_encoding_is_shown_as_plain_text(context: ToolContext, data: bytes) -> None:
+    _file(context, data)
+    assert _read(context, "a.txt").content == "1\tä\n2\tß"
 
 
 def test_a_file_too_big_for_memory_is_read_in_parts(
-    around: Around, monkeypatch: pytest.MonkeyPatch
+    context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = [f"line {n} ä" for n in range(1, 4001)]
-    _file(around, "\r\n".join(lines).encode())
-    whole = [_read(around, "a.txt", offset=n, limit=3).detail for n in (1, 500, 3999, 4000)]
+    _file(context, "\r\n".join(lines).encode())
+    whole = [_read(context, "a.txt", offset=n, limit=3).detail for n in (1, 500, 3999, 4000)]
     monkeypatch.setattr(module, "MOST_WHOLE", 1000)
     monkeypatch.setattr(module, "_CHUNK", 97)
-    around.kept.clear()
-    parts = [_read(around, "a.txt", offset=n, limit=3).detail for n in (1, 500, 3999, 4000)]
+    context.text_forms.clear()
+    parts = [_read(context, "a.txt", offset=n, limit=3).detail for n in (1, 500, 3999, 4000)]
     assert parts == whole
     assert whole[2]["file"]["content"] == "line 3999 ä\nline 4000 ä"
     assert whole[2]["file"]["totalLines"] == 4000
 
 
 def test_a_long_line_of_such_a_file_is_not_cut_within_a_character(
-    around: Around, monkeypatch: pytest.MonkeyPatch
+    context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_WHOLE", 1000)
     monkeypatch.setattr(module, "_CHARACTERS", 2500)
-    _file(around, ("x" + "ä" * 20_000).encode())
-    assert str(_read(around, "a.txt").content).startswith("1\txä" + "ä" * 1998)
+    _file(context, ("x" + "ä" * 20_000).encode())
+    assert str(_read(context, "a.txt").content).startswith("1\txä" + "ä" * 1998)
 
 
-def test_a_sparse_giant_is_refused(around: Around) -> None:
-    path = _file(around, b"x\n")
+def test_a_sparse_giant_is_refused(context: ToolContext) -> None:
+    path = _file(context, b"x\n")
     os.truncate(path, 1 << 40)
     with pytest.raises(ToolFailure, match="too big to be read"):
-        _read(around, path)
+        _read(context, path)
 
 
 # What is no text
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", "/dev/tty"])
-def test_devices_are_refused(around: Around, path: str) -> None:
+def test_devices_are_refused(context: ToolContext, path: str) -> None:
     with pytest.raises(ToolFailure, match="is a device, not a file"):
-        _read(around, path)
+        _read(context, path)
 
 
-def test_a_pipe_is_refused_without_waiting_for_it(around: Around, tmp_path: Path) -> None:
+def test_a_pipe_is_refused_without_waiting_for_it(context: ToolContext, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "p")
     with pytest.raises(ToolFailure, match="is a pipe"):
-        _read(around, "p")
+        _read(context, "p")
 
 
-def test_a_folder_is_refused(around: Around) -> None:
+def test_a_folder_is_refused(context: ToolContext) -> None:
     with pytest.raises(ToolFailure, match="is a folder"):
-        _read(around, ".")
+        _read(context, ".")
 
 
-def test_binary_data_is_refused(around: Around) -> None:
-    _file(around, b"\x7fELF\0\0\0\x01" * 100)
+def test_binary_data_is_refused(context: ToolContext) -> None:
+    _file(context, b"\x7fELF\0\0\0\x01" * 100)
     with pytest.raises(ToolFailure, match="is not a text file"):
-        _read(around, "a.txt")
-    assert around.seen == {}
+        _read(context, "a.txt")
+    assert context.seen == {}
 
 
-def test_a_missing_file_names_the_working_directory(around: Around, tmp_path: Path) -> None:
+def test_a_missing_file_names_the_working_directory(context: ToolContext, tmp_path: Path) -> None:
     with pytest.raises(ToolFailure, match=f"does not exist. The working directory is {tmp_path}"):
-        _read(around, "nope.txt")
+        _read(context, "nope.txt")
 
 
-def test_a_hostile_name_is_quoted_in_the_words(around: Around) -> None:
+def test_a_hostile_name_is_quoted_in_the_words(context: ToolContext) -> None:
     with pytest.raises(ToolFailure) as failure:
-        _read(around, "a\nb\x1b[2Jc")
+        _read(context, "a\nb\x1b[2Jc")
     assert "\x1b" not in str(failure.value)
     assert "\n" not in str(failure.value)
 
 
-def test_a_file_that_may_not_be_read_is_refused(around: Around) -> None:
-    path = _file(around, b"x")
+def test_a_file_that_may_not_be_read_is_refused(context: ToolContext) -> None:
+    path = _file(context, b"x")
     path.chmod(0)
     if os.access(path, os.R_OK):
         pytest.skip("this user may read everything")
     with pytest.raises(ToolFailure, match="permission denied"):
-        _read(around, path)
+        _read(context, path)
 
 
 # Images
@@ -241,9 +242,11 @@ def test_a_file_that_may_not_be_read_is_refused(around: Around) -> None:
         (b"RIFF\x16\0\0\0WEBPVP8X\x0a\0\0\0" + b"\0" * 10, "image/webp"),
     ],
 )
-def test_images_are_told_from_their_bytes(around: Around, data: bytes, media_type: str) -> None:
-    _file(around, data, "misnamed.txt")
-    outcome = _read(around, "misnamed.txt")
+def test_images_are_told_from_their_bytes(
+    context: ToolContext, data: bytes, media_type: str
+) -> None:
+    _file(context, data, "misnamed.txt")
+    outcome = _read(context, "misnamed.txt")
     encoded = base64.b64encode(data).decode()
     source = {"type": "base64", "media_type": media_type, "data": encoded}
     assert outcome.content == [{"type": "image", "source": source}]
@@ -261,14 +264,14 @@ def test_images_are_told_from_their_bytes(around: Around, data: bytes, media_typ
             },
         },
     }
-    assert around.seen
+    assert context.seen
 
 
 @pytest.mark.parametrize("data", [_png(9000, 10), _png(filling=b"x" * 4_500_000)])
-def test_an_image_that_is_too_big_is_refused(around: Around, data: bytes) -> None:
-    _file(around, data, "big.png")
+def test_an_image_that_is_too_big_is_refused(context: ToolContext, data: bytes) -> None:
+    _file(context, data, "big.png")
     with pytest.raises(ToolFailure, match="image that cannot be shown"):
-        _read(around, "big.png")
+        _read(context, "big.png")
 
 
 # PDF
@@ -285,17 +288,17 @@ def _pdf(pages: int) -> bytes:
     return out.getvalue()
 
 
-def _widths(outcome: Outcome) -> list[int]:
+def _widths(outcome: ToolResult) -> list[int]:
     from pypdf import PdfReader
 
     data = base64.b64decode(_blocks(outcome)[-1]["source"]["data"])
     return [int(page.mediabox.width) for page in PdfReader(BytesIO(data)).pages]
 
 
-def test_a_pdf_is_a_document(around: Around) -> None:
+def test_a_pdf_is_a_document(context: ToolContext) -> None:
     data = _pdf(3)
-    path = _file(around, data, "a.pdf")
-    outcome = _read(around, path)
+    path = _file(context, data, "a.pdf")
+    outcome = _read(context, path)
     encoded = base64.b64encode(data).decode()
     source = {"type": "base64", "media_type": "application/pdf", "data": encoded}
     assert _blocks(outcome)[1] == {"type": "document", "source": source}
@@ -308,34 +311,34 @@ def test_a_pdf_is_a_document(around: Around) -> None:
 @pytest.mark.parametrize(
     ("pages", "widths"), [("2", [101]), ("2-3", [101, 102]), ("4-", [103, 104]), ("5-9", [104])]
 )
-def test_some_pages_of_a_pdf_are_read(around: Around, pages: str, widths: list[int]) -> None:
-    _file(around, _pdf(5), "a.pdf")
-    assert _widths(_read(around, "a.pdf", pages=pages)) == widths
+def test_some_pages_of_a_pdf_are_read(context: ToolContext, pages: str, widths: list[int]) -> None:
+    _file(context, _pdf(5), "a.pdf")
+    assert _widths(_read(context, "a.pdf", pages=pages)) == widths
 
 
 @pytest.mark.parametrize("pages", ["", "x", "0", "3-2", "1-21", "-3", "1,2", "6"])
-def test_pages_that_cannot_be_are_refused(around: Around, pages: str) -> None:
-    _file(around, _pdf(5), "a.pdf")
+def test_pages_that_cannot_be_are_refused(context: ToolContext, pages: str) -> None:
+    _file(context, _pdf(5), "a.pdf")
     with pytest.raises(ToolFailure, match="pages"):
-        _read(around, "a.pdf", pages=pages)
+        _read(context, "a.pdf", pages=pages)
 
 
-def test_a_long_pdf_is_read_by_pages_only(around: Around) -> None:
-    _file(around, _pdf(101), "a.pdf")
+def test_a_long_pdf_is_read_by_pages_only(context: ToolContext) -> None:
+    _file(context, _pdf(101), "a.pdf")
     with pytest.raises(ToolFailure, match="has 101 pages: name some"):
-        _read(around, "a.pdf")
+        _read(context, "a.pdf")
 
 
-def test_a_damaged_pdf_is_refused(around: Around) -> None:
-    _file(around, b"%PDF-1.7\n" + b"garbage" * 100, "a.pdf")
+def test_a_damaged_pdf_is_refused(context: ToolContext) -> None:
+    _file(context, b"%PDF-1.7\n" + b"garbage" * 100, "a.pdf")
     with pytest.raises(ToolFailure, match="cannot be read as a PDF"):
-        _read(around, "a.pdf")
+        _read(context, "a.pdf")
 
 
-def test_pages_of_what_is_no_pdf_are_refused(around: Around) -> None:
-    _file(around, b"text")
+def test_pages_of_what_is_no_pdf_are_refused(context: ToolContext) -> None:
+    _file(context, b"text")
     with pytest.raises(ToolFailure, match="is not a PDF"):
-        _read(around, "a.txt", pages="1")
+        _read(context, "a.txt", pages="1")
 
 
 # Notebooks
@@ -346,7 +349,7 @@ def _notebook(*cells: dict[str, Any]) -> bytes:
     return json.dumps({"cells": cells, "metadata": about, "nbformat": 4}).encode()
 
 
-def test_a_notebook_is_read_as_cells(around: Around) -> None:
+def test_a_notebook_is_read_as_cells(context: ToolContext) -> None:
     picture = base64.b64encode(_png()).decode()
     outputs = [
         {"output_type": "stream", "name": "stdout", "text": ["1\n", "2\n"]},
@@ -355,14 +358,14 @@ def test_a_notebook_is_read_as_cells(around: Around) -> None:
     ]
     code = {"cell_type": "code", "id": "c1", "source": ["print(1)\n", "print(2)"]}
     path = _file(
-        around,
+        context,
         _notebook(
             {**code, "execution_count": 3, "outputs": outputs},
             {"cell_type": "markdown", "source": "# Title"},
         ),
         "nb.ipynb",
     )
-    outcome = _read(around, path)
+    outcome = _read(context, path)
     text, image, title = _blocks(outcome)
     assert text == {
         "type": "text",
@@ -379,29 +382,29 @@ def test_a_notebook_is_read_as_cells(around: Around) -> None:
         "python",
     )
     assert second == {"cellType": "markdown", "source": "# Title", "cell_id": "cell-1"}
-    assert str(path) in around.seen
+    assert str(path) in context.seen
 
 
-def test_some_cells_of_a_notebook_are_read(around: Around) -> None:
+def test_some_cells_of_a_notebook_are_read(context: ToolContext) -> None:
     cells = [{"cell_type": "code", "id": f"c{n}", "source": "x" * 50_000} for n in range(9)]
-    _file(around, _notebook(*cells), "nb.ipynb")
-    outcome = _read(around, "nb.ipynb")
+    _file(context, _notebook(*cells), "nb.ipynb")
+    outcome = _read(context, "nb.ipynb")
     assert "9 cells in all; go on with offset: 3" in str(outcome.content[-1])
     assert len(outcome.detail["file"]["cells"]) == 2
-    rest = _read(around, "nb.ipynb", offset=3, limit=1)
+    rest = _read(context, "nb.ipynb", offset=3, limit=1)
     assert [cell["cell_id"] for cell in rest.detail["file"]["cells"]] == ["c2"]
 
 
-def test_hostile_cells_do_no_harm(around: Around) -> None:
+def test_hostile_cells_do_no_harm(context: ToolContext) -> None:
     cells: list[Any] = [5, {}, {"cell_type": "code", "source": 3, "outputs": [1, {"data": []}]}]
     cells.append({"cell_type": "code", "source": "\ud800", "id": "\udfff"})
-    _file(around, _notebook(*cells), "nb.ipynb")
-    outcome = _read(around, "nb.ipynb")
+    _file(context, _notebook(*cells), "nb.ipynb")
+    outcome = _read(context, "nb.ipynb")
     assert len(outcome.content) == 4
     json.dumps(outcome.content, ensure_ascii=False).encode()
 
 
-def test_an_image_in_a_notebook_that_the_api_refuses_is_left_out(around: Around) -> None:
+def test_an_image_in_a_notebook_that_the_api_refuses_is_left_out(context: ToolContext) -> None:
     bad = {"output_type": "display_data", "data": {"image/png": "bm90IGFuIGltYWdl"}}
-    _file(around, _notebook({"cell_type": "code", "source": "x", "outputs": [bad]}), "nb.ipynb")
-    assert [block["type"] for block in _blocks(_read(around, "nb.ipynb"))] == ["text"]
+    _file(context, _notebook({"cell_type": "code", "source": "x", "outputs": [bad]}), "nb.ipynb")
+    assert [block["type"] for block in _blocks(_read(context, "nb.ipynb"))] == ["text"]

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from tests.children import children
 
-from steno.tools.base import Around, Outcome, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
 from steno.tools.bash import Bash, TaskOutput, TaskStop
+from steno.tools.context import ToolContext
 from steno.tools.output import Log
-from steno.tools.shells import BackgroundShell, close, of
+from steno.tools.shells import BackgroundShell
 
 FOREVER = "tail -f /dev/null"
 
@@ -37,8 +38,8 @@ class Notices:
             await event.wait()
 
 
-def make(tmp_path: Path, notify: Callable[[str], None] = lambda _words: None) -> Around:
-    return Around(
+def make(tmp_path: Path, notify: Callable[[str], None] = lambda _words: None) -> ToolContext:
+    return ToolContext(
         cwd=str(tmp_path),
         project=str(tmp_path),
         session_id="s",
@@ -48,13 +49,13 @@ def make(tmp_path: Path, notify: Callable[[str], None] = lambda _words: None) ->
     )
 
 
-async def begin(around: Around, command: str, description: str = "") -> Outcome:
+async def begin(context: ToolContext, command: str, description: str = "") -> ToolResult:
     given = {"command": command, "run_in_background": True, "description": description}
-    return await Bash().run(given, around, "toolu_bg")
+    return await Bash().run(given, context, "toolu_bg")
 
 
-async def output(around: Around, task: str, **more: Any) -> dict[str, Any]:
-    return (await TaskOutput().run({"task_id": task, **more}, around, "toolu_out")).detail
+async def output(context: ToolContext, task: str, **more: Any) -> dict[str, Any]:
+    return (await TaskOutput().run({"task_id": task, **more}, context, "toolu_out")).detail
 
 
 def lives(pid: int) -> bool:
@@ -83,9 +84,9 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("steno.tools.shells.Log", Watched)
 
 
-async def first_number(around: Around, task: str) -> int:
+async def first_number(context: ToolContext, task: str) -> int:
     """Wait until a task has printed a number."""
-    shell = of(around).tasks[task]
+    shell = context.background.tasks[task]
     assert isinstance(shell, BackgroundShell)
     assert isinstance(shell.log, Watched)
     await shell.log.written.wait()
@@ -95,8 +96,8 @@ async def first_number(around: Around, task: str) -> int:
 def test_a_command_in_the_background_ends_and_tells(tmp_path: Path) -> None:
     async def go() -> None:
         notices = Notices()
-        around = make(tmp_path, notices.take)
-        begun = await begin(around, "echo tick; echo tock >&2; exit 3", "ticker")
+        context = make(tmp_path, notices.take)
+        begun = await begin(context, "echo tick; echo tock >&2; exit 3", "ticker")
         task = begun.detail["backgroundTaskId"]
         path = tmp_path / "session" / "tool-results" / f"{task}.txt"
         assert str(begun.content).startswith(
@@ -111,7 +112,7 @@ def test_a_command_in_the_background_ends_and_tells(tmp_path: Path) -> None:
             '<status>failed</status>\n<summary>Background command "ticker" failed (exit code 3)'
             "</summary>\n</task-notification>"
         )
-        read = await output(around, task)
+        read = await output(context, task)
         assert read == {
             "retrieval_status": "success",
             "task": {
@@ -124,7 +125,7 @@ def test_a_command_in_the_background_ends_and_tells(tmp_path: Path) -> None:
             },
         }
         assert sorted(path.read_text("utf-8").split()) == ["tick", "tock"]
-        await close(around)
+        await context.background.close()
 
     asyncio.run(go())
 
@@ -134,34 +135,34 @@ def test_only_what_is_new_is_read(tmp_path: Path) -> None:
     os.mkfifo(fifo)
 
     async def go() -> None:
-        around = make(tmp_path)
+        context = make(tmp_path)
         command = "while read line; do echo got $line; echo ok > answer; done < fifo"
         os.mkfifo(tmp_path / "answer")
-        task = (await begin(around, command)).detail["backgroundTaskId"]
+        task = (await begin(context, command)).detail["backgroundTaskId"]
         writer = await asyncio.to_thread(os.open, fifo, os.O_WRONLY)
         for word in ("one", "two"):
             os.write(writer, f"{word}\n".encode())
             await asyncio.to_thread((tmp_path / "answer").read_text, "utf-8")
-            read = await output(around, task, block=False)
+            read = await output(context, task, block=False)
             assert read["retrieval_status"] == "not_ready"
             assert read["task"]["status"] == "running"
             assert read["task"]["output"] == f"got {word}\n"
             assert read["task"]["exitCode"] is None
         os.close(writer)
-        read = await output(around, task)
+        read = await output(context, task)
         assert (read["retrieval_status"], read["task"]["output"]) == ("success", "")
-        await close(around)
+        await context.background.close()
 
     asyncio.run(go())
 
 
 def test_waiting_has_an_end(tmp_path: Path) -> None:
     async def go() -> None:
-        around = make(tmp_path)
-        task = (await begin(around, FOREVER)).detail["backgroundTaskId"]
-        read = await output(around, task, timeout=20)
+        context = make(tmp_path)
+        task = (await begin(context, FOREVER)).detail["backgroundTaskId"]
+        read = await output(context, task, timeout=20)
         assert (read["retrieval_status"], read["task"]["status"]) == ("timeout", "running")
-        await close(around)
+        await context.background.close()
 
     asyncio.run(go())
 
@@ -171,25 +172,25 @@ def test_whoever_waits_is_not_told_twice(tmp_path: Path) -> None:
 
     async def go() -> None:
         notices = Notices()
-        around = make(tmp_path, notices.take)
-        task = (await begin(around, "read x < fifo; echo $x")).detail["backgroundTaskId"]
-        reading = asyncio.create_task(output(around, task))
+        context = make(tmp_path, notices.take)
+        task = (await begin(context, "read x < fifo; echo $x")).detail["backgroundTaskId"]
+        reading = asyncio.create_task(output(context, task))
         await asyncio.to_thread((tmp_path / "fifo").write_text, "now\n", "utf-8")
         read = await reading
         assert read["task"]["output"] == "now\n"
         assert notices.words == []
-        await close(around)
+        await context.background.close()
 
     asyncio.run(go())
 
 
 def test_the_older_names_for_the_id_are_known(tmp_path: Path) -> None:
     async def go() -> None:
-        around = make(tmp_path)
-        task = (await begin(around, FOREVER)).detail["backgroundTaskId"]
-        outcome = await TaskOutput().run({"bash_id": task}, around, "t")
+        context = make(tmp_path)
+        task = (await begin(context, FOREVER)).detail["backgroundTaskId"]
+        outcome = await TaskOutput().run({"bash_id": task}, context, "t")
         assert outcome.detail["retrieval_status"] == "not_ready"
-        outcome = await TaskStop().run({"shell_id": task}, around, "t")
+        outcome = await TaskStop().run({"shell_id": task}, context, "t")
         assert outcome.detail["task_id"] == task
 
     asyncio.run(go())
@@ -207,10 +208,10 @@ def test_the_older_names_for_the_id_are_known(tmp_path: Path) -> None:
 def test_stopping_ends_every_process(tmp_path: Path, command: str) -> None:
     async def go() -> None:
         notices = Notices()
-        around = make(tmp_path, notices.take)
-        task = (await begin(around, command, "long")).detail["backgroundTaskId"]
-        pid = await first_number(around, task)
-        outcome = await TaskStop().run({"task_id": task}, around, "toolu_stop")
+        context = make(tmp_path, notices.take)
+        task = (await begin(context, command, "long")).detail["backgroundTaskId"]
+        pid = await first_number(context, task)
+        outcome = await TaskStop().run({"task_id": task}, context, "toolu_stop")
         assert outcome.detail == {
             "message": f"Successfully stopped task: {task} (long)",
             "task_id": task,
@@ -218,12 +219,12 @@ def test_stopping_ends_every_process(tmp_path: Path, command: str) -> None:
             "command": command,
         }
         assert not lives(pid)
-        read = await output(around, task)
+        read = await output(context, task)
         assert read["task"]["status"] == "killed"
         assert notices.words == []
         with pytest.raises(ToolFailure, match="not running"):
-            await TaskStop().run({"task_id": task}, around, "toolu_stop")
-        await close(around)
+            await TaskStop().run({"task_id": task}, context, "toolu_stop")
+        await context.background.close()
 
     asyncio.run(go())
 
@@ -234,10 +235,10 @@ def test_many_run_side_by_side_and_all_tell(tmp_path: Path) -> None:
 
     async def go() -> None:
         notices = Notices()
-        around = make(tmp_path, notices.take)
+        context = make(tmp_path, notices.take)
         # One byte each: bash reads lines byte by byte, and they would share them out.
         commands = [f"read -N 1 x < gate; echo {number} $x" for number in range(count)]
-        begun = await asyncio.gather(*(begin(around, command) for command in commands))
+        begun = await asyncio.gather(*(begin(context, command) for command in commands))
         tasks = [each.detail["backgroundTaskId"] for each in begun]
         assert len(set(tasks)) == count
         gate = os.open(tmp_path / "gate", os.O_RDWR)
@@ -245,10 +246,10 @@ def test_many_run_side_by_side_and_all_tell(tmp_path: Path) -> None:
         await notices.wait(count)
         os.close(gate)
         for number, task in enumerate(tasks):
-            read = await output(around, task)
+            read = await output(context, task)
             assert read["task"]["output"] == f"{number} g\n"
             assert read["task"]["exitCode"] == 0
-        await close(around)
+        await context.background.close()
 
     asyncio.run(go())
 
@@ -257,13 +258,13 @@ def test_many_run_side_by_side_and_all_tell(tmp_path: Path) -> None:
 def test_closing_the_conversation_ends_all_of_them(tmp_path: Path) -> None:
     async def go() -> list[int]:
         notices = Notices()
-        around = make(tmp_path, notices.take)
-        begun = [await begin(around, f"echo $$; {FOREVER}") for _ in range(8)]
+        context = make(tmp_path, notices.take)
+        begun = [await begin(context, f"echo $$; {FOREVER}") for _ in range(8)]
         tasks = [each.detail["backgroundTaskId"] for each in begun]
-        pids = [await first_number(around, task) for task in tasks]
+        pids = [await first_number(context, task) for task in tasks]
         assert all(map(lives, pids))
-        await close(around)
-        assert {task.status for task in of(around).tasks.values()} == {"killed"}
+        await context.background.close()
+        assert {task.status for task in context.background.tasks.values()} == {"killed"}
         assert notices.words == []
         return pids
 
@@ -275,11 +276,11 @@ def test_closing_the_conversation_ends_all_of_them(tmp_path: Path) -> None:
 
 def test_closing_twice_and_with_nothing_running_is_fine(tmp_path: Path) -> None:
     async def go() -> None:
-        around = make(tmp_path)
-        await close(around)
-        await begin(around, "true")
-        await close(around)
-        await close(around)
+        context = make(tmp_path)
+        await context.background.close()
+        await begin(context, "true")
+        await context.background.close()
+        await context.background.close()
 
     before = len(list(Path("/proc/self/fd").iterdir()))
     asyncio.run(go())
@@ -289,11 +290,11 @@ def test_closing_twice_and_with_nothing_running_is_fine(tmp_path: Path) -> None:
 def test_a_command_in_the_background_does_not_move_the_conversation(tmp_path: Path) -> None:
     async def go() -> None:
         notices = Notices()
-        around = make(tmp_path, notices.take)
-        await begin(around, "cd /")
+        context = make(tmp_path, notices.take)
+        await begin(context, "cd /")
         await notices.wait()
-        assert around.cwd == str(tmp_path)
-        await close(around)
+        assert context.cwd == str(tmp_path)
+        await context.background.close()
 
     asyncio.run(go())
 
@@ -330,9 +331,9 @@ def test_what_is_added_by_others_is_read_and_stopped_like_a_command(tmp_path: Pa
             self.status = "killed"
 
     async def go() -> None:
-        around = make(tmp_path)
-        of(around).tasks["a1"] = Agent()
-        read = await output(around, "a1")
+        context = make(tmp_path)
+        context.background.tasks["a1"] = Agent()
+        read = await output(context, "a1")
         assert read["task"]["output"] == "report"
         assert read["task"]["task_type"] == "local_agent"
 

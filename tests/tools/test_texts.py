@@ -7,46 +7,47 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steno.tools.base import Around, ToolFailure
-from steno.tools.names import file_tools
+from steno.tools.base import ToolFailure
+from steno.tools.context import ToolContext
+from steno.tools.registry import file_tools
 from steno.tools.texts import Form, decode, encode, open_file, place
 from steno.tools.words import shown, spoken
 
 _ALL = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 
 
-def _around(folder: Path) -> Around:
+def _context(folder: Path) -> ToolContext:
     home = {"HOME": str(folder / "home")}
-    return Around(cwd=str(folder), project=str(folder), session_id="s", folder="", env=home)
+    return ToolContext(cwd=str(folder), project=str(folder), session_id="s", folder="", env=home)
 
 
 def test_a_relative_path_is_seen_from_the_working_directory(tmp_path: Path) -> None:
-    assert place("a/./b//c.txt", _around(tmp_path)) == str(tmp_path / "a/b/c.txt")
+    assert place("a/./b//c.txt", _context(tmp_path)) == str(tmp_path / "a/b/c.txt")
 
 
 def test_a_tilde_is_the_home_of_the_session_and_only_in_front(tmp_path: Path) -> None:
-    around = _around(tmp_path)
-    assert place("~/x", around) == str(tmp_path / "home/x")
-    assert place("~", around) == str(tmp_path / "home")
-    assert place("~root/x", around) == str(tmp_path / "~root/x")
-    assert place("a/~/x", around) == str(tmp_path / "a/~/x")
+    context = _context(tmp_path)
+    assert place("~/x", context) == str(tmp_path / "home/x")
+    assert place("~", context) == str(tmp_path / "home")
+    assert place("~root/x", context) == str(tmp_path / "~root/x")
+    assert place("a/~/x", context) == str(tmp_path / "a/~/x")
 
 
 def test_nothing_else_in_a_path_is_expanded(tmp_path: Path) -> None:
-    assert place("$HOME/*.py", _around(tmp_path)) == str(tmp_path / "$HOME/*.py")
+    assert place("$HOME/*.py", _context(tmp_path)) == str(tmp_path / "$HOME/*.py")
 
 
 def test_two_dots_behind_a_link_lead_where_the_system_says(tmp_path: Path) -> None:
     (tmp_path / "far/deep").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "far/deep")
-    assert place("link/../x", _around(tmp_path)) == str(tmp_path / "far/x")
-    assert place("link/..", _around(tmp_path)) == str(tmp_path / "far")
+    assert place("link/../x", _context(tmp_path)) == str(tmp_path / "far/x")
+    assert place("link/..", _context(tmp_path)) == str(tmp_path / "far")
 
 
 @pytest.mark.parametrize("bad", ["", "a\0b", "a\ud800b"])
 def test_what_is_no_path_is_refused(bad: str, tmp_path: Path) -> None:
     with pytest.raises(ToolFailure):
-        place(bad, _around(tmp_path))
+        place(bad, _context(tmp_path))
 
 
 def test_names_that_could_play_tricks_are_quoted() -> None:
@@ -115,7 +116,7 @@ def test_half_a_character_is_not_written() -> None:
 
 
 def _open(path: str, folder: Path) -> None:
-    open_file(path, path, _around(folder))
+    open_file(path, path, _context(folder))
 
 
 def test_a_missing_file_suggests_a_near_name(tmp_path: Path) -> None:

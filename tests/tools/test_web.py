@@ -13,13 +13,16 @@ import pytest
 
 from steno.tools import reach
 from steno.tools import web as web_module
-from steno.tools.base import Around, Outcome, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.pages import decoded, kind_of, readable
 from steno.tools.web import WebFetch, WebSearch
 
 
-def make(**kept: Any) -> Around:
-    return Around(cwd="/", project="/", session_id="s", folder="/", env={}, kept=kept)
+def make(*, loopback: bool = False, **services: Any) -> ToolContext:
+    context = ToolContext(cwd="/", project="/", session_id="s", folder="/", env={}, **services)
+    context.pages.loopback = loopback
+    return context
 
 
 class Server:
@@ -86,13 +89,13 @@ def serve(
 
 
 def fetch(
-    pages: dict[str, bytes], path: str, around: Around | None = None, **more: Any
-) -> tuple[Server, Outcome]:
-    around = make(web_loopback=True) if around is None else around
+    pages: dict[str, bytes], path: str, context: ToolContext | None = None, **more: Any
+) -> tuple[Server, ToolResult]:
+    context = make(loopback=True) if context is None else context
 
-    async def work(_server: Server, root: str) -> Outcome:
+    async def work(_server: Server, root: str) -> ToolResult:
         given = {"url": root + path, "prompt": "What?", **more}
-        return await WebFetch().run(given, around, "toolu_1")
+        return await WebFetch().run(given, context, "toolu_1")
 
     return serve(pages, work)
 
@@ -165,7 +168,7 @@ def test_a_server_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPat
         async with listening(silent) as port:
             given = {"url": f"http://127.0.0.1:{port}/", "prompt": "?"}
             with pytest.raises(ToolFailure):
-                await WebFetch().run(given, make(web_loopback=True), "toolu_1")
+                await WebFetch().run(given, make(loopback=True), "toolu_1")
 
     asyncio.run(go())
 
@@ -181,7 +184,7 @@ def test_a_machine_that_does_not_answer_is_said() -> None:
         port = free.getsockname()[1]
     given = {"url": f"http://127.0.0.1:{port}/", "prompt": "?"}
     with pytest.raises(ToolFailure, match="cannot be read"):
-        asyncio.run(WebFetch().run(given, make(web_loopback=True), "toolu_1"))
+        asyncio.run(WebFetch().run(given, make(loopback=True), "toolu_1"))
 
 
 def test_the_model_is_asked_about_the_page() -> None:
@@ -191,15 +194,15 @@ def test_the_model_is_asked_about_the_page() -> None:
         seen.append((system, text))
         return "an answer"
 
-    around = make(web_loopback=True, ask_model=ask)
-    outcome = fetch({"/": page(b"the page", "text/plain")}, "/", around)[1]
+    context = make(loopback=True, ask_model=ask)
+    outcome = fetch({"/": page(b"the page", "text/plain")}, "/", context)[1]
     assert outcome.content == outcome.detail["result"] == "an answer"
     assert "the page" in seen[0][1]
     assert "What?" in seen[0][1]
 
 
 def test_a_page_is_kept_for_a_quarter_of_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
-    around = make(web_loopback=True)
+    context = make(loopback=True)
     now = [1000.0]
     # The clock of this tool alone: other threads of the process go by the real one.
     monkeypatch.setattr(web_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
@@ -208,7 +211,7 @@ def test_a_page_is_kept_for_a_quarter_of_an_hour(monkeypatch: pytest.MonkeyPatch
         counts: list[int] = []
         for later in (0, 899, 1):
             now[0] += later
-            await WebFetch().run({"url": root + "/", "prompt": "?"}, around, "toolu_1")
+            await WebFetch().run({"url": root + "/", "prompt": "?"}, context, "toolu_1")
             counts.append(len(server.asked))
         return counts
 
@@ -347,9 +350,9 @@ def named(
         del host
         return [(2, 1, 6, "", (number, port)) for number in answers.pop(0)]
 
-    async def connect(target: reach.Target, address: str) -> web_module._Page:
+    async def connect(target: reach.Target, address: str) -> web_module.Page:
         asked.append((target, address))
-        return web_module._Page(target.url, "", 0, 302, "Found", f"{target.url}x")
+        return web_module.Page(target.url, "", 0, 302, "Found", f"{target.url}x")
 
     monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", lookup)
     monkeypatch.setattr(web_module, "_request", connect)
@@ -467,8 +470,8 @@ def test_kinds_of_content() -> None:
 # Searching
 
 
-def search(around: Around, **given: Any) -> Outcome:
-    return asyncio.run(WebSearch().run(given, around, "toolu_1"))
+def search(context: ToolContext, **given: Any) -> ToolResult:
+    return asyncio.run(WebSearch().run(given, context, "toolu_1"))
 
 
 def test_a_search_lists_words_and_links() -> None:
@@ -480,7 +483,7 @@ def test_a_search_lists_words_and_links() -> None:
         seen.append((query, allowed, blocked))
         return results
 
-    outcome = search(make(web_search=found), query="tides", allowed_domains=["example.com"])
+    outcome = search(make(search_web=found), query="tides", allowed_domains=["example.com"])
     assert seen == [("tides", ["example.com"], [])]
     assert str(outcome.content).startswith(
         'Web search results for query: "tides"\n\nLooking.\n\n'
@@ -505,4 +508,4 @@ def test_a_bad_search_is_a_failure_in_words(given: dict[str, Any]) -> None:
         pytest.fail("it searched")
 
     with pytest.raises(ToolFailure):
-        search(make(web_search=never), **given)
+        search(make(search_web=never), **given)

@@ -20,7 +20,8 @@ from steno.model.server.minds import Failure, Said, cut, text, thinking, tool
 from steno.model.server.minds import Gate as Door
 from steno.model.server.script import Script
 from steno.model.wire import Block
-from steno.tools.base import Around, Outcome, Spec
+from steno.tools.base import Spec, ToolResult
+from steno.tools.context import ToolContext
 
 
 class Slow:
@@ -36,15 +37,15 @@ class Slow:
     def __init__(self, behind: "Quick | None" = None) -> None:
         self.behind = behind
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
-        del given
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+        del tool_input
         if self.behind is not None:
             await self.behind.done.wait()
             for _ in range(50):
                 await asyncio.sleep(0)
-            around.progress(call, "The other one is done.")
+            context.progress(call, "The other one is done.")
         await asyncio.Event().wait()
-        return Outcome("never")
+        return ToolResult("never")
 
 
 class Quick:
@@ -60,10 +61,10 @@ class Quick:
     def __init__(self) -> None:
         self.done = asyncio.Event()
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
-        del given, around, call
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+        del tool_input, context, call
         self.done.set()
-        return Outcome("quickly done")
+        return ToolResult("quickly done")
 
 
 def task(prompt: str, **more: Any) -> Said:
@@ -295,9 +296,9 @@ def test_in_the_background_it_tells_when_it_is_done(tmp_path: Path) -> None:
 
     async def act(begun: Started) -> None:
         told = asyncio.Event()
-        around = begun.agent.caller.around
-        notify = around.notify
-        around.notify = lambda words: (notify(words), told.set())[0]
+        context = begun.agent.caller.context
+        notify = context.notify
+        context.notify = lambda words: (notify(words), told.set())[0]
         await begun.agent.turn("go")
         await told.wait()
         await begun.agent.turn("and now?")

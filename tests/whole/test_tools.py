@@ -13,7 +13,8 @@ from tests.whole.house import House
 from steno.agent.start import Started
 from steno.model.server.minds import Said, text, tool
 from steno.model.server.script import Script
-from steno.tools.base import Around, Outcome, Spec
+from steno.tools.base import Spec, ToolResult
+from steno.tools.context import ToolContext
 
 NOTEBOOK = json.dumps(
     {
@@ -299,14 +300,14 @@ def test_its_end_is_told_as_soon_as_there_is_a_chance(tmp_path: Path) -> None:
 
     async def act(started: Started) -> None:
         told = asyncio.Event()
-        around = started.agent.caller.around
-        notify = around.notify
+        context = started.agent.caller.context
+        notify = context.notify
 
         def tell(words: str) -> None:
             notify(words)
             told.set()
 
-        around.notify = tell
+        context.notify = tell
         await started.agent.turn("go")
         await told.wait()
         await started.agent.turn("And now?")
@@ -387,32 +388,36 @@ class Awkward:
 
     spec = Spec(name="Awkward", description="Returns.", schema={"type": "object"})
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: ToolResult) -> None:
         self.outcome = outcome
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
-        del given, around, call
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
+        del tool_input, context, call
         return self.outcome
 
 
 PICTURE = image(png([[(0, 0, 0)]]))
-AWKWARD: dict[str, Outcome] = {
-    "nothing": Outcome(""),
-    "blank": Outcome(" \n"),
-    "no blocks": Outcome([]),
-    "a blank block": Outcome([{"type": "text", "text": ""}]),
-    "blank beside words": Outcome([{"type": "text", "text": " "}, {"type": "text", "text": "x"}]),
-    "an error without words": Outcome("", is_error=True),
-    "an error of no blocks": Outcome([], is_error=True),
-    "an error with a picture": Outcome([PICTURE, {"type": "text", "text": "x"}], is_error=True),
-    "an error that is a picture": Outcome([PICTURE], is_error=True),
-    "half a character": Outcome("\ud83d and \x00 and \x1b[31m"),
-    "half a character in a block": Outcome([{"type": "text", "text": "\udc00"}], {"x": "\ud83d"}),
-    "a picture that is none": Outcome(
+AWKWARD: dict[str, ToolResult] = {
+    "nothing": ToolResult(""),
+    "blank": ToolResult(" \n"),
+    "no blocks": ToolResult([]),
+    "a blank block": ToolResult([{"type": "text", "text": ""}]),
+    "blank beside words": ToolResult(
+        [{"type": "text", "text": " "}, {"type": "text", "text": "x"}]
+    ),
+    "an error without words": ToolResult("", is_error=True),
+    "an error of no blocks": ToolResult([], is_error=True),
+    "an error with a picture": ToolResult([PICTURE, {"type": "text", "text": "x"}], is_error=True),
+    "an error that is a picture": ToolResult([PICTURE], is_error=True),
+    "half a character": ToolResult("\ud83d and \x00 and \x1b[31m"),
+    "half a character in a block": ToolResult(
+        [{"type": "text", "text": "\udc00"}], {"x": "\ud83d"}
+    ),
+    "a picture that is none": ToolResult(
         [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "eA=="}}]
     ),
-    "a block nobody knows": Outcome([{"type": "zebra", "stripes": 3}]),
-    "a detail that is large": Outcome("x", {"number": 1 << 70, "float": 1e308}),
+    "a block nobody knows": ToolResult([{"type": "zebra", "stripes": 3}]),
+    "a detail that is large": ToolResult("x", {"number": 1 << 70, "float": 1e308}),
 }
 
 

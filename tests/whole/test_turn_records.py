@@ -206,7 +206,7 @@ def test_the_plan_file_has_the_name_of_the_session(tmp_path: Path) -> None:
 
     async def plan(started: Started) -> str:
         await started.agent.turn("Move the tests")
-        return str(started.agent.caller.around.kept["plan_file"])
+        return str(started.agent.caller.context.plan.file)
 
     path = house.play(plan, mode="plan")
     assert Path(path).parent == house.config / "plans"
@@ -248,7 +248,7 @@ def test_a_session_with_a_hostile_name_in_words_gets_a_plain_one(tmp_path: Path,
 
     async def plan(started: Started) -> str:
         await started.agent.turn("and on")
-        return str(started.agent.caller.around.kept["plan_file"])
+        return str(started.agent.caller.context.plan.file)
 
     house.resume()
     written = Path(house.play(plan, mode="plan"))

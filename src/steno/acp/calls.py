@@ -8,35 +8,13 @@ from acp import helpers
 from acp.helpers import ToolCallContentVariant as Content
 from acp.schema import ToolCallLocation, ToolCallUpdate, ToolKind
 
+from steno.format.tool_catalogue import SHELL, TEXT_EDITING_TOOLS, facts_of
 from steno.format.values import as_list, as_object
 from steno.safe.terminal import one_line, without_colours
 from steno.session.story.outcomes import subject_of
 
 __all__ = ["Content", "changes", "kind_of", "places", "shown", "title", "wanted"]
 
-_KINDS: Final[dict[str, ToolKind]] = {
-    "Agent": "think",
-    "AskUserQuestion": "think",
-    "Bash": "execute",
-    "BashOutput": "execute",
-    "Edit": "edit",
-    "EnterPlanMode": "switch_mode",
-    "ExitPlanMode": "switch_mode",
-    "Glob": "search",
-    "Grep": "search",
-    "KillShell": "execute",
-    "LS": "read",
-    "MultiEdit": "edit",
-    "NotebookEdit": "edit",
-    "Read": "read",
-    "Task": "think",
-    "TaskOutput": "execute",
-    "TaskStop": "execute",
-    "TodoWrite": "think",
-    "WebFetch": "fetch",
-    "WebSearch": "fetch",
-    "Write": "edit",
-}
 _FENCED: Final = frozenset(("execute", "read", "search"))
 """The kinds whose results are no prose."""
 _TITLE: Final = 160
@@ -47,7 +25,7 @@ _TICKS: Final = re.compile(r"`{3,}")
 
 def kind_of(name: str) -> ToolKind:
     """Return what sort of thing a tool does."""
-    return _KINDS.get(name, "other")
+    return facts_of(name).kind
 
 
 def _given(call: dict[str, Any]) -> dict[str, Any]:
@@ -65,7 +43,7 @@ def _path(call: dict[str, Any], cwd: str) -> str:
 def title(call: dict[str, Any], cwd: str) -> str:
     """Return a call on one line."""
     name, given = str(call.get("name")), _given(call)
-    if name == "Bash":
+    if name == SHELL:
         return one_line(str(given.get("command", "")), _TITLE) or name
     if name.startswith("mcp__"):
         name = ".".join(name.split("__")[1:])
@@ -97,10 +75,10 @@ def changes(call: dict[str, Any], cwd: str, *, on_disk: bool = True) -> list[Con
     name, given, path = str(call.get("name")), _given(call), _path(call, cwd)
     if not path:
         return []
-    if name == "Write":
+    if facts_of(name).file_action == "write":
         before = _content(path) if on_disk else None
         return [helpers.tool_diff_content(path, str(given.get("content", "")), before)]
-    if name not in ("Edit", "MultiEdit"):
+    if name not in TEXT_EDITING_TOOLS:
         return []
     edits = [as_object(each) or {} for each in as_list(given.get("edits")) or [given]]
     return [

@@ -98,7 +98,7 @@ class Thread:
         return start(self._options, work, self._model, people, self._setting.price)
 
     def _cwd(self) -> str:
-        return self._started.agent.caller.around.cwd
+        return self._started.agent.caller.context.cwd
 
     # From beginning to end
 
@@ -161,7 +161,7 @@ class Thread:
         known = self._allowed_modes()
         if wanted not in known:
             raise BadRequest(f"there is no mode {wanted!r} here", hint=f"one of {', '.join(known)}")
-        self._started.agent.caller.around.kept["mode"] = wanted
+        self._started.agent.caller.context.plan.permission_mode = wanted
         self._mode = self._started.mode()
 
     # Turns
@@ -241,7 +241,7 @@ class Thread:
         mode = self._mode
         await self._started.close("other")
         self._started = self._start(self._again())
-        self._started.agent.caller.around.kept["mode"] = mode
+        self._started.agent.caller.context.plan.permission_mode = mode
         await self._started.open()
         self._tell_early()
         self.introduce()

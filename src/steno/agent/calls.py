@@ -12,12 +12,13 @@ from steno.agent.gates import Gate, Gates, Kept, open_gates
 from steno.agent.keeping import Keeping, NoKeeping
 from steno.agent.rules_kept import Where
 from steno.agent.said import Companion
-from steno.agent.toolbox import Toolbox, input_flaw
 from steno.errors import StenoError
 from steno.format.values import as_list, as_object
 from steno.guard.decision import Decision
 from steno.model.wire import Block
-from steno.tools.base import Around, Execution, Outcome, Tool
+from steno.tools.base import Execution, Tool, ToolResult
+from steno.tools.context import ToolContext
+from steno.tools.registry import ToolRegistry, input_flaw
 
 __all__ = ["Caller", "Consent", "Judge", "Learn", "Permission", "grouped"]
 
@@ -76,8 +77,8 @@ async def _nobody(_call: Block, _decision: Decision) -> Permission:
 class Caller(msgspec.Struct, kw_only=True, eq=False):
     """Makes calls."""
 
-    tools: Toolbox
-    around: Around
+    tools: ToolRegistry
+    context: ToolContext
     guard: Judge
     emit: Callable[[Event], None]
     gates: Gates = open_gates
@@ -92,7 +93,7 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
     """Takes back what was lent for a turn."""
     _asking: asyncio.Lock | None = None
 
-    async def make(self, call: Block, bad_input: str | None = None) -> tuple[Outcome, Gate]:
+    async def make(self, call: Block, bad_input: str | None = None) -> tuple[ToolResult, Gate]:
         """Make one call, if it may be made; whatever goes wrong becomes its outcome."""
         name, given = str(call.get("name")), dict(call.get("input") or {})
         tool = self.tools.find(name)
@@ -118,8 +119,8 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
                 )
                 gate = msgspec.structs.replace(gate, kept=(*gate.kept, *permission.kept))
         finally:
-            self.around.judged.pop(str(call.get("id")), None)
-            self.around.executions.pop(str(call.get("id")), None)
+            self.context.judged.pop(str(call.get("id")), None)
+            self.context.executions.pop(str(call.get("id")), None)
         took = {"duration_ms": round((time.monotonic() - began) * 1000)}
         after = await self._after({**facts, "tool_input": given, **took}, outcome)
         if after.output is not None:
@@ -131,7 +132,7 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
             words=(*gate.words, *after.words),
         )
 
-    async def _after(self, facts: dict[str, Any], outcome: Outcome) -> Gate:
+    async def _after(self, facts: dict[str, Any], outcome: ToolResult) -> Gate:
         if outcome.is_error:
             words = outcome.content if isinstance(outcome.content, str) else outcome.detail
             error = {"error": str(words), "is_interrupt": False}
@@ -150,8 +151,8 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
             permission, decision = await self._consent(call, gate)
         if permission.granted:
             # What is opened now must be what was judged, wherever its path leads by then.
-            self.around.judged[str(call.get("id"))] = decision.paths
-            self.around.executions[str(call.get("id"))] = _execution(decision)
+            self.context.judged[str(call.get("id"))] = decision.paths
+            self.context.executions[str(call.get("id"))] = _execution(decision)
             return permission
         if decision.verdict != "deny":
             decision = Decision("deny", permission.words or decision.reason)
@@ -159,8 +160,8 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
         return Permission(granted=False, words=decision.reason, kept=permission.kept)
 
     async def _unconfined(
-        self, tool: Tool, call: Block, outcome: Outcome
-    ) -> tuple[Outcome, Permission]:
+        self, tool: Tool, call: Block, outcome: ToolResult
+    ) -> tuple[ToolResult, Permission]:
         """Ask whether a command that failed because it was confined may run unconfined."""
         permission = Permission(granted=False, words=f"not in the mode {self.guard.mode}")
         if self.guard.mode in _ASKING:
@@ -175,18 +176,18 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
             said = f"{outcome.content}\n[Running it unconfined was denied: {permission.words}]"
             return msgspec.structs.replace(outcome, content=said, needs=""), permission
         if permission.given is not None:
-            denied = self.guard.judge(str(call["name"]), permission.given, cwd=self.around.cwd)
+            denied = self.guard.judge(str(call["name"]), permission.given, cwd=self.context.cwd)
             if denied.verdict == "deny":
                 return _error(denied.reason), permission
             call = {**call, "input": permission.given}
         if permission.rules:
             self.learn(permission.rules, permission.place)
-        self.around.executions[str(call.get("id"))] = Execution()
+        self.context.executions[str(call.get("id"))] = Execution()
         return await self._execute(tool, call), permission
 
     def _decided(self, call: Block, gate: Gate) -> Decision:
         """Return what the guard says, and those who stepped in; a deny of either stands."""
-        decision = self.guard.judge(str(call["name"]), call["input"], cwd=self.around.cwd)
+        decision = self.guard.judge(str(call["name"]), call["input"], cwd=self.context.cwd)
         if gate.blocked or gate.ends or gate.verdict == "deny":
             decision = Decision("deny", gate.reason or "A hook refused it.")
         elif gate.verdict == "ask" and decision.verdict == "allow":
@@ -234,15 +235,15 @@ class Caller(msgspec.Struct, kw_only=True, eq=False):
             await self.gates("Notification", told)
         return await self.consent(call, decision)
 
-    async def _run(self, tool: Tool, call: Block) -> Outcome:
+    async def _run(self, tool: Tool, call: Block) -> ToolResult:
         self.emit(ToolStarted(call))
         return await self._execute(tool, call)
 
-    async def _execute(self, tool: Tool, call: Block) -> Outcome:
+    async def _execute(self, tool: Tool, call: Block) -> ToolResult:
         background = bool(call["input"].get("run_in_background"))
         try:
             async with self.keeping.call(tool.spec.name, background=background):
-                return await tool.run(call["input"], self.around, str(call.get("id")))
+                return await tool.run(call["input"], self.context, str(call.get("id")))
         except (StenoError, OSError, ValueError) as error:
             return _error(str(error) or type(error).__name__)
 
@@ -254,8 +255,8 @@ def _execution(decision: Decision) -> Execution:
     return Execution()
 
 
-def _error(words: str) -> Outcome:
-    return Outcome(words, is_error=True, detail=f"Error: {words}")
+def _error(words: str) -> ToolResult:
+    return ToolResult(words, is_error=True, detail=f"Error: {words}")
 
 
 def _as_content(output: Any) -> str | list[dict[str, Any]]:
@@ -273,7 +274,7 @@ def _unreadable(text: str) -> str:
     return f"The input of the call is no JSON object, so it was not made. It read: {shown}"
 
 
-def grouped(calls: Sequence[Block], tools: Toolbox) -> Iterator[list[Block]]:
+def grouped(calls: Sequence[Block], tools: ToolRegistry) -> Iterator[list[Block]]:
     """Yield calls that may run side by side: neighbours that only read; any other stands alone."""
     group: list[Block] = []
     for call in calls:

@@ -3,7 +3,7 @@
 points = Checkpoints(config, recorder, project)
 points.resume(transcript)                  # of a session that goes on
 await points.begin(prompt)                 # at each prompt, after its record
-around.before_change = points.before_change
+context.before_change = points.before_change
 async with points.call(tool.spec.name):    # around each call of a tool
     ...
 points.plan(prompt); points.restore(prompt)
@@ -27,6 +27,7 @@ from steno.agent.recorder import Recorder, new_id, rising
 from steno.agent.restoring import Restore, Restored, Restoring
 from steno.agent.tree import Change, Limits, Scan, Tree, changed
 from steno.errors import Busy, NotFound, Unreadable, Unwritable
+from steno.format.tool_catalogue import SHELL
 from steno.session.transcript import Transcript
 from steno.store.places import steno_home
 
@@ -110,7 +111,7 @@ class Checkpoints:
     @asynccontextmanager
     async def call(self, tool: str, *, background: bool = False) -> AsyncGenerator[None, None]:
         """Look after what a call changes; only commands and foreign tools need a look around."""
-        looks = tool == "Bash" or tool.startswith("mcp__")
+        looks = tool == SHELL or tool.startswith("mcp__")
         if looks:
             await self.before_command(background=background)
         try:

@@ -219,7 +219,7 @@ def _is_prompt(message: Message) -> bool:
 def _active_files(agent: Agent, room: int) -> str:
     """Return what the files that were last worked on hold now, as many as have room."""
     shown: list[str] = []
-    for path in reversed(list(agent.caller.around.seen)[-_FILES:]):
+    for path in reversed(list(agent.caller.context.seen)[-_FILES:]):
         try:
             with open(path, encoding="utf-8") as file:
                 text = file.read(_FILE_SIZE + 1)

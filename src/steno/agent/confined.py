@@ -14,6 +14,7 @@ from steno.agent.sandbox_settings import SandboxSettings
 from steno.agent.settings import Settings
 from steno.agent.settings_layers import OF_PROJECT
 from steno.errors import BadRequest
+from steno.format.tool_catalogue import SHELL
 from steno.guard.decision import Decision
 from steno.guard.judge import Guard
 from steno.guard.rules import Layer, Rules, gather
@@ -77,7 +78,7 @@ class Confined:
             return True
         if self._excluded is None:
             return False
-        said = self._excluded.judge("Bash", {"command": command}, cwd=self.policy.project)
+        said = self._excluded.judge(SHELL, {"command": command}, cwd=self.policy.project)
         return said.verdict == "allow" and bool(said.rule)
 
     def __call__(self, argv: list[str], *, command: str, cwd: str, outside: bool) -> list[str]:
@@ -97,7 +98,7 @@ class Confined:
     def allows(self, tool: str, given: dict[str, Any], said: Decision, mode: str) -> Decision:
         """Return a decision on a call; what is confined, and no rule is about, needs no consent."""
         free = self.auto_allow and mode in _MODES
-        if tool != "Bash" or said.verdict != "ask" or said.rule or not free:
+        if tool != SHELL or said.verdict != "ask" or said.rule or not free:
             return said
         command = given.get("command")
         asked = bool(given.get("dangerouslyDisableSandbox"))

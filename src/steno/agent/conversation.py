@@ -23,7 +23,7 @@ from steno.session.resume.images import MANY_IMAGES
 from steno.session.resume.pictures import flaw_among_many, images_in, without_images
 from steno.session.resume.trims import TRIM
 from steno.session.story.repeats import repeated_id
-from steno.tools.base import Outcome
+from steno.tools.base import ToolResult
 
 __all__ = ["BROKEN_OFF", "Conversation", "Figures", "Tail"]
 
@@ -223,7 +223,7 @@ class Conversation:
         self.recorder.write(compose.note("local_command", **note))
         self._say("user", [text_block(words)])
 
-    def result(self, call: str, outcome: Outcome, **more: Any) -> str:
+    def result(self, call: str, outcome: ToolResult, **more: Any) -> str:
         """Take down what a call came to; `more` are further fields of its record."""
         outcome = sayable_outcome(outcome)
         record = self.recorder.compose.result(
@@ -238,7 +238,7 @@ class Conversation:
         self._open.pop(call, None)
         return uuid
 
-    def settle(self, call: str, outcome: Outcome, *, source: str | None) -> None:
+    def settle(self, call: str, outcome: ToolResult, *, source: str | None) -> None:
         """Write down the result of a call of the record `source`, which messages have settled.
 
         It is written with whatever is said next: until then somebody may still be at work on it.
@@ -353,7 +353,7 @@ class Conversation:
             return
         for block in blocks:
             if block.get("type") == "tool_result":
-                outcome = Outcome(
+                outcome = ToolResult(
                     block.get("content", ""), is_error=bool(block.get("is_error", False))
                 )
                 self.result(str(block.get("tool_use_id")), outcome)

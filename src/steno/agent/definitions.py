@@ -19,6 +19,7 @@ from steno.agent.around_files import (
     text_in,
 )
 from steno.agent.frontmatter import split
+from steno.format.tool_catalogue import AGENT_TOOLS
 from steno.format.values import as_object
 from steno.store.places import config_dir
 
@@ -66,7 +67,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
 def _named(tool: str, names: tuple[str, ...]) -> bool:
     for name in names:
         bare = name.split("(", 1)[0].strip()
-        if bare in {tool, "*"} or {bare, tool} == {"Task", "Agent"}:
+        if bare in {tool, "*"} or {bare, tool} <= AGENT_TOOLS:
             return True
         if bare.startswith("mcp__") and tool.startswith(f"{bare.removesuffix('__*')}__"):
             return True

@@ -6,7 +6,7 @@ import msgspec
 
 from steno.guard.decision import Decision
 from steno.model.wire import ApiError, Block, Response
-from steno.tools.base import Outcome
+from steno.tools.base import ToolResult
 
 __all__ = [
     "Answered",
@@ -133,7 +133,7 @@ class ToolEnded(msgspec.Struct, frozen=True):
     """A call has its result, and it is recorded."""
 
     call: Block
-    outcome: Outcome
+    outcome: ToolResult
     seconds: float
     uuid: str
 

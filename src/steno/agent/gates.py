@@ -7,7 +7,7 @@ import msgspec
 
 from steno.guard.decision import Verdict
 from steno.model.wire import ApiError, Block
-from steno.tools.base import Outcome
+from steno.tools.base import ToolResult
 
 __all__ = [
     "Bounds",
@@ -114,7 +114,7 @@ def failure_name(error: ApiError) -> str:
     return _FAILURES.get(error.kind, "unknown")
 
 
-def told_of(call: Block, outcome: Outcome) -> dict[str, Any]:
+def told_of(call: Block, outcome: ToolResult) -> dict[str, Any]:
     """Return a call and what came of it as hooks are told of it."""
     return {
         "tool_name": call.get("name"),

@@ -22,6 +22,7 @@ from steno.agent.hook_records import gate_of
 from steno.agent.hook_settings import Hook
 from steno.agent.programs import run_program
 from steno.agent.settings_layers import OF_PROJECT
+from steno.format.tool_catalogue import AGENT_TOOLS
 from steno.format.values import as_object
 
 __all__ = ["EVENTS", "Hooks", "Scene", "fits"]
@@ -72,7 +73,6 @@ _WITHOUT_MODE: Final = frozenset(
 )
 _TOOL_EVENTS: Final = frozenset(name for name, fact in EVENTS.items() if fact == "tool_name")
 _PLAIN: Final = re.compile(r"[\w\- ,|]*")
-_RENAMED: Final = {"Task": "Agent", "Agent": "Task"}
 _BLOCKED: Final = 2
 
 
@@ -193,7 +193,7 @@ def fits(matcher: str, value: str) -> bool:
     if matcher in {"", "*"}:
         return True
     # Both names of one tool fit, whichever version the settings were written for.
-    values = {value, _RENAMED.get(value, value)}
+    values = AGENT_TOOLS if value in AGENT_TOOLS else {value}
     if _PLAIN.fullmatch(matcher):
         return bool(values & {name.strip() for name in re.split(r"[|,]", matcher)})
     try:

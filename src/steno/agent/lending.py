@@ -10,9 +10,10 @@ from steno.agent.loop import Agent
 from steno.agent.rules_kept import Granted
 from steno.agent.said import Companion, permissions
 from steno.agent.skills import take_loaded
+from steno.format.tool_catalogue import SHELL
 from steno.guard.decision import MODES, Decision, Mode
 from steno.guard.judge import Guard
-from steno.tools.base import Around
+from steno.tools.context import ToolContext
 
 __all__ = ["Followed", "Lending", "opened_skills"]
 
@@ -26,7 +27,7 @@ class Followed:
     def __init__(
         self,
         guard: Guard,
-        around: Around,
+        context: ToolContext,
         confined: Confined | None = None,
         granted: Granted | None = None,
         *,
@@ -44,7 +45,7 @@ class Followed:
         self._session: Mode = guard.mode
         self._own: Guard = guard
         self._guard: Guard = guard
-        self._around = around
+        self._context = context
         self._lent: tuple[str, ...] = ()
         self._more: tuple[str, ...] = ()
         """The rules that are in it now besides its own."""
@@ -52,11 +53,9 @@ class Followed:
     @property
     def mode(self) -> Mode:
         """The mode it is in now."""
-        asked: Any = self._around.kept.get("mode")
-        mode: Mode = asked if asked in MODES else self._session
-        own: Any = self._of_its_own
+        mode = _mode_named(self._context.plan.permission_mode) or self._session
         # A session that plans, asks nobody or asks about nothing is not left by who works in it.
-        return own if own in MODES and mode in _OPEN else mode
+        return (_mode_named(self._of_its_own) or mode) if mode in _OPEN else mode
 
     def lend(self, rules: tuple[str, ...]) -> None:
         """Allow more for a while; rules that deny or ask still stand."""
@@ -68,7 +67,7 @@ class Followed:
 
     def judge(self, tool: str, given: dict[str, Any], /, *, cwd: str) -> Decision:
         """Say whether a call may be made."""
-        if tool == "Bash" and self._confinable is not None:
+        if tool == SHELL and self._confinable is not None:
             self._own = self._own.with_confinement(confinable=self._confinable())
             self._guard = self._own.with_rules(*self._more) if self._more else self._own
             self._confinable = None
@@ -82,6 +81,10 @@ class Followed:
         if self._confined is None:
             return said
         return self._confined.allows(tool, given, said, self.mode)
+
+
+def _mode_named(name: str) -> Mode | None:
+    return next((mode for mode in MODES if mode == name), None)
 
 
 class Lending:
@@ -111,9 +114,9 @@ class Lending:
             self._model = ""
 
 
-def opened_skills(around: Around, lending: Lending) -> list[Companion]:
+def opened_skills(context: ToolContext, lending: Lending) -> list[Companion]:
     """Return the skills that calls have opened; what each may use it may use from now on."""
-    opened = take_loaded(around)
+    opened = take_loaded(context)
     for each in opened:
         lending.lend(each.allowed_tools, each.model)
     return [

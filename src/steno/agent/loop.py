@@ -33,7 +33,7 @@ from steno.agent.thinking import may_think
 from steno.errors import Busy, StenoError
 from steno.model import events as streamed
 from steno.model.wire import ApiError, Block, Request, Response, StreamCut
-from steno.tools.base import Outcome
+from steno.tools.base import ToolResult
 
 __all__ = ["Agent", "Course", "Fitting", "Model"]
 
@@ -413,7 +413,7 @@ class Agent:
             self.talk.prompt(words, meta=True)
         return ends
 
-    async def _side_by_side(self, calls: list[Block]) -> list[tuple[Outcome, Gate]]:
+    async def _side_by_side(self, calls: list[Block]) -> list[tuple[ToolResult, Gate]]:
         """Make calls at once and record their results; broken off, of those that were done."""
         began = time.monotonic()
         works = [
@@ -428,14 +428,14 @@ class Agent:
             for work in works:
                 work.cancel()
             await asyncio.wait(works)
-            where = self.caller.around.cwd
+            where = self.caller.context.cwd
             self.talk.recorder.move(where, git_branch(where))
             for call, work in zip(calls, works, strict=True):
                 if not work.cancelled() and work.exception() is None:
                     self._take(call, *work.result(), time.monotonic() - began)
         return [work.result() for work in works]
 
-    def _take(self, call: Block, outcome: Outcome, gate: Gate, seconds: float) -> None:
+    def _take(self, call: Block, outcome: ToolResult, gate: Gate, seconds: float) -> None:
         name = str(call["id"])
         if self.caller.guard.mode == "plan" and not self.bounds.agent:
             recorder = self.talk.recorder
@@ -454,7 +454,7 @@ class Agent:
         waiting = self.talk.open_calls
         words = _TOO_LATE if self._late else _NOT_DONE
         for call in waiting:
-            self.talk.result(str(call["id"]), Outcome(words, is_error=True))
+            self.talk.result(str(call["id"]), ToolResult(words, is_error=True))
         if self._late:
             return
         self.talk.break_off(calls=bool(waiting))

@@ -23,7 +23,8 @@ from steno.agent.mcp_servers import SECRET, Server
 from steno.agent.programs import Capture
 from steno.errors import BadRequest
 from steno.extras import require
-from steno.tools.base import Around, Outcome, Spec, ToolFailure
+from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -270,14 +271,14 @@ class McpTool:
         """The server's name."""
         return self._link.server.name
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Call it; what it gives besides words and pictures waits for `take_meta`."""
         client = self._link.client
         if client is None:
             raise ToolFailure(f"The server {self.server} is not connected. {self._link.error}")
         env = self._link.env
         seconds = self._link.server.timeout or _seconds(env, "MCP_TOOL_TIMEOUT", _CALL)
-        task = asyncio.ensure_future(client.call_tool(self._name, given))
+        task = asyncio.ensure_future(client.call_tool(self._name, tool_input))
         try:
             await asyncio.wait({task}, timeout=seconds)
             if not task.done():
@@ -287,7 +288,7 @@ class McpTool:
             task.cancel()
         if error is not None:
             raise self._failure(_innermost(error))
-        return outcome_of(task.result(), self.server, around, call, env)
+        return outcome_of(task.result(), self.server, context, call, env)
 
     def _failure(self, error: BaseException) -> ToolFailure:
         from mcp_types import CONNECTION_CLOSED

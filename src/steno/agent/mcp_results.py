@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from steno.agent.around_files import cut
-from steno.tools.base import Around, Outcome
+from steno.tools.base import ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.output import folder_for_results, put_file
 
 if TYPE_CHECKING:
@@ -20,26 +21,25 @@ if TYPE_CHECKING:
 
 __all__ = ["letters", "number_in", "outcome_of", "record_fields", "take_meta"]
 
-_KEPT: Final = "mcp"
 _MOST_TOKENS: Final = 25_000
 _LETTERS_A_TOKEN: Final = 4
 _IMAGES: Final = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 
 
-def take_meta(around: Around, call: str) -> dict[str, Any] | None:
+def take_meta(context: ToolContext, call: str) -> dict[str, Any] | None:
     """Return what a call gave besides (`mcpMeta` of the record); None when it gave nothing."""
-    return around.kept.get(_KEPT, {}).pop(call, None)
+    return context.mcp_metadata.pop(call, None)
 
 
-def record_fields(around: Around, call: str) -> dict[str, Any]:
+def record_fields(context: ToolContext, call: str) -> dict[str, Any]:
     """Return what the record of a result has besides, by what its call gave besides."""
-    meta = take_meta(around, call)
+    meta = take_meta(context, call)
     return {} if meta is None else {"mcpMeta": meta}
 
 
 def outcome_of(
-    result: "CallToolResult", server: str, around: Around, call: str, env: Mapping[str, str]
-) -> Outcome:
+    result: "CallToolResult", server: str, context: ToolContext, call: str, env: Mapping[str, str]
+) -> ToolResult:
     """Return what a call came to, as one of our own tools would."""
     meta: dict[str, Any] = {}
     if result.meta:
@@ -47,34 +47,34 @@ def outcome_of(
     if result.structured_content is not None:
         meta["structuredContent"] = result.structured_content
     if meta:
-        around.kept.setdefault(_KEPT, {})[call] = meta
+        context.mcp_metadata[call] = meta
     most = number_in(env, "MAX_MCP_OUTPUT_TOKENS", _MOST_TOKENS) * _LETTERS_A_TOKEN
     if result.is_error:
         words = cut("\n".join(_text(block) for block in result.content), most)
-        return Outcome(words or "The tool failed.", f"Error: {words}", is_error=True)
+        return ToolResult(words or "The tool failed.", f"Error: {words}", is_error=True)
     pictured = any(block.type == "image" for block in result.content)
     if result.structured_content is not None and not pictured:
         text = cut(msgspec.json.encode(result.structured_content).decode(), most)
-        return Outcome(text, text)
+        return ToolResult(text, text)
     blocks: list[dict[str, Any]] = []
     for block in result.content:
-        blocks += _blocks(block, server, around)
+        blocks += _blocks(block, server, context)
     for block in blocks:
         if block["type"] == "text":
             block["text"] = cut(block["text"], most)
             most = max(most - len(block["text"]), 0)
     blocks = [block for block in blocks if block["type"] != "text" or block["text"].strip()]
-    return Outcome(blocks or "The tool gave no output.", blocks)
+    return ToolResult(blocks or "The tool gave no output.", blocks)
 
 
-def _blocks(block: "ContentBlock", server: str, around: Around) -> list[dict[str, Any]]:
+def _blocks(block: "ContentBlock", server: str, context: ToolContext) -> list[dict[str, Any]]:
     if block.type == "image":
-        return _picture(block.data, block.mime_type, server, around)
+        return _picture(block.data, block.mime_type, server, context)
     if block.type == "resource":
         held = block.resource
         data: object = getattr(held, "blob", None)
         if isinstance(data, str) and held.mime_type in _IMAGES:
-            return _picture(data, held.mime_type, server, around)
+            return _picture(data, held.mime_type, server, context)
     return [{"type": "text", "text": _text(block)}]
 
 
@@ -91,7 +91,7 @@ def _text(block: "ContentBlock") -> str:
     return f"[{block.type}, {block.mime_type}; left out]"
 
 
-def _picture(data: str, kind: str, server: str, around: Around) -> list[dict[str, Any]]:
+def _picture(data: str, kind: str, server: str, context: ToolContext) -> list[dict[str, Any]]:
     """Return a picture and where it is kept; anything the API would refuse becomes words."""
     try:
         raw = b64decode(data, validate=True)
@@ -101,16 +101,16 @@ def _picture(data: str, kind: str, server: str, around: Around) -> list[dict[str
         return [{"type": "text", "text": f"[image, {kind}; cannot be shown]"}]
     source = {"type": "base64", "media_type": kind, "data": data}
     blocks: list[dict[str, Any]] = [{"type": "image", "source": source}]
-    path = _keep(raw, f"mcp-{letters(server)}-blob", _IMAGES[kind], around)
+    path = _keep(raw, f"mcp-{letters(server)}-blob", _IMAGES[kind], context)
     if path:
         blocks.append({"type": "text", "text": f"[Image: source: {path}]"})
     return blocks
 
 
-def _keep(raw: bytes, stem: str, ending: str, around: Around) -> str:
+def _keep(raw: bytes, stem: str, ending: str, context: ToolContext) -> str:
     name = f"{stem}-{time.time_ns() // 1_000_000}-{token_hex(3)}.{ending}"
     try:
-        path = os.path.join(folder_for_results(around), name)
+        path = os.path.join(folder_for_results(context), name)
         put_file(path, (raw,))
     except OSError:
         return ""

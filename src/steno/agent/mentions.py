@@ -21,8 +21,9 @@ from steno.agent.recorder import new_id
 from steno.agent.spoken import blocks_in
 from steno.errors import StenoError
 from steno.format.encode import encode
+from steno.format.tool_catalogue import SHELL
 from steno.guard.decision import Decision
-from steno.tools.base import Outcome, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
 from steno.tools.texts import place
 from steno.tools.words import shown, size_words, spoken
 
@@ -108,7 +109,7 @@ def _readings(name: str) -> Iterator[str]:
 def _found(agent: "Agent", name: str) -> str:
     """Return the path of a file or a folder; nothing for what is none."""
     try:
-        path = place(name, agent.caller.around)
+        path = place(name, agent.caller.context)
     except ToolFailure:
         return ""
     return path if os.path.isfile(path) or os.path.isdir(path) else ""
@@ -124,7 +125,7 @@ def _wanted(agent: "Agent", name: str) -> Kept | None:
 
 async def _look(agent: "Agent", path: str, mention: Mention, *, free: bool) -> Kept | None:
     """Return what there is; nothing where it is not to be seen, which the user is told."""
-    decision = agent.caller.guard.judge("Read", {"file_path": path}, cwd=agent.caller.around.cwd)
+    decision = agent.caller.guard.judge("Read", {"file_path": path}, cwd=agent.caller.context.cwd)
     reason = decision.reason
     if decision.verdict == "allow" or (free and decision.verdict == "ask"):
         one = _One(agent, path, mention, decision)
@@ -141,17 +142,17 @@ class _One:
 
     def __init__(self, agent: "Agent", path: str, mention: Mention, decision: Decision) -> None:
         self._agent = agent
-        self._around = agent.caller.around
+        self._context = agent.caller.context
         self._path = path
         self._mention = mention
         self._decision = decision
-        self._shown = {"displayPath": spoken(os.path.relpath(path, self._around.cwd))}
+        self._shown = {"displayPath": spoken(os.path.relpath(path, self._context.cwd))}
 
     async def folder(self) -> Kept | None:
         """Return the names in a folder, but for those that are kept from being read."""
         path = self._path
         names = await asyncio.to_thread(os.listdir, path)
-        may_show = self._around.shown_in(path)
+        may_show = self._context.shown_in(path)
         seen = sorted(spoken(name) for name in names if may_show(name))
         if names and not seen:
             return None
@@ -160,7 +161,7 @@ class _One:
             listed += f"\n… and {len(seen) - _MOST_NAMES:,} more"
         body = {"type": "directory", "path": spoken(path), "content": listed, **self._shown}
         given = {"command": f"ls {spoken(path)}", "description": f"Lists files in {spoken(path)}"}
-        return Kept(body=body, parts=(_called("Bash", given), _RESULT.format("Bash", listed)))
+        return Kept(body=body, parts=(_called(SHELL, given), _RESULT.format(SHELL, listed)))
 
     async def file(self) -> Kept:
         """Return what is in a file, or, where that is much, that it is there."""
@@ -189,7 +190,7 @@ class _One:
             parts.append(_CUT.format(spoken(self._path), file["numLines"]))
         return Kept(body={**body, **self._shown, "savedCopyFraming": _FRAMING}, parts=tuple(parts))
 
-    async def _read(self) -> Outcome:
+    async def _read(self) -> ToolResult:
         from steno.tools.read import Read
 
         given: dict[str, Any] = {"file_path": self._path}
@@ -198,11 +199,11 @@ class _One:
             given |= {"offset": first, "limit": max(last - first + 1, 1)}
         call = new_id()
         # What is opened must be what was judged, wherever its path leads by then.
-        self._around.judged[call] = self._decision.paths
+        self._context.judged[call] = self._decision.paths
         try:
-            return await Read().run(given, self._around, call)
+            return await Read().run(given, self._context, call)
         finally:
-            self._around.judged.pop(call, None)
+            self._context.judged.pop(call, None)
 
     def _unread(self, size: int, why: str) -> Kept:
         path = spoken(self._path)
@@ -220,7 +221,7 @@ def _called(tool: str, given: dict[str, str]) -> str:
     return _CALLED.format(tool, encode(given).decode("utf-8"))
 
 
-def _words(outcome: Outcome) -> str:
+def _words(outcome: ToolResult) -> str:
     """Return what the model reads of a file; of a notebook its cells, without the pictures."""
     content, file = outcome.content, outcome.detail["file"]
     if file.get("content"):

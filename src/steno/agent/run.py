@@ -21,7 +21,8 @@ from steno.agent.start import Options, People, Started, start
 from steno.errors import BadRequest, StenoError
 from steno.format.values import as_list, as_object
 from steno.model.wire import Block
-from steno.tools.base import Around, Outcome, Spec, ToolFailure
+from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.context import ToolContext
 
 __all__ = ["Shape", "lines_of_prompts", "run"]
 
@@ -59,14 +60,14 @@ class Shape:
         )
         self.value: Any = None
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Keep the answer, if it has the shape."""
-        del around, call
-        flaw = shape_flaw(self.spec.schema, given)
+        del context, call
+        flaw = shape_flaw(self.spec.schema, tool_input)
         if flaw:
             raise ToolFailure(f"The answer was not taken: {flaw}.")
-        self.value = given
-        return Outcome("The answer was taken.", given)
+        self.value = tool_input
+        return ToolResult("The answer was taken.", tool_input)
 
     def guarding(self, agent: Agent) -> Gates:
         """Return an agent's gates such that no turn ends without an answer."""
@@ -214,7 +215,7 @@ def _facts(started: Started, options: Options) -> dict[str, Any]:
     """Return what a session begins with."""
     agent, confined = started.agent, started.confined
     return {
-        "cwd": agent.caller.around.cwd,
+        "cwd": agent.caller.context.cwd,
         "original_cwd": options.cwd,
         "additional_directories": list(options.folders),
         "apiKeySource": options.key_source,

@@ -12,7 +12,7 @@ import msgspec
 from steno.model.wire import Block, Response
 from steno.session.resume.entries import only_thinking
 from steno.session.resume.rules import NOTHING, fixed_block, is_blank
-from steno.tools.base import Outcome
+from steno.tools.base import ToolResult
 
 __all__ = ["sayable_content", "sayable_outcome", "sayable_response"]
 
@@ -25,7 +25,7 @@ def sayable_content(content: str | list[Block]) -> str | list[Block]:
     return _whole(fixed) or NOTHING
 
 
-def sayable_outcome(outcome: Outcome) -> Outcome:
+def sayable_outcome(outcome: ToolResult) -> ToolResult:
     """Return what a call came to so that it can be sent."""
     block = {"type": "tool_result", "tool_use_id": "x", "content": outcome.content}
     fixed = fixed_block({**block, "is_error": outcome.is_error}, "user") or block

@@ -31,7 +31,7 @@ from steno.session.transcript import Transcript, load
 from steno.store.append import Appender, FileState
 from steno.store.read import FileSource
 from steno.store.session_lock import SessionLock
-from steno.tools.base import Outcome
+from steno.tools.base import ToolResult
 
 __all__ = ["Work", "fork", "go_on", "new", "prompts", "reload", "rewind"]
 
@@ -353,7 +353,7 @@ def _answer_open_calls(talk: Conversation, chain: list[Node]) -> None:
     for node in same:
         for call in node.uses:
             if call not in answered:
-                talk.settle(call, Outcome(INTERRUPTED, is_error=True), source=node.uuid)
+                talk.settle(call, ToolResult(INTERRUPTED, is_error=True), source=node.uuid)
 
 
 def _later_than(transcript: Transcript) -> Callable[[], str]:

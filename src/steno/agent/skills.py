@@ -16,11 +16,13 @@ import msgspec
 from steno.agent.around_files import Note, read_text
 from steno.agent.commands import Command, Expanded, Scope, Shell, expand, find_command, read_command
 from steno.agent.frontmatter import split
+from steno.format.tool_catalogue import SKILL
 from steno.store.places import config_dir
-from steno.tools.base import Around, Outcome, Spec, ToolFailure
+from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
+from steno.tools.context import OpenedSkill, ToolContext
 
 __all__ = [
-    "Loaded",
     "Skill",
     "SkillTool",
     "discover_skills",
@@ -31,7 +33,6 @@ __all__ = [
 ]
 
 _FILE: Final = "SKILL.md"
-_KEPT: Final = "Skill"
 _MOST_LINE: Final = 1536
 _MOST_LISTING: Final = 16_000
 _WORDS: Final = """\
@@ -57,17 +58,6 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     model_may_call: bool = True
     user_may_call: bool = True
-
-
-class Loaded(msgspec.Struct, frozen=True, kw_only=True):
-    """A skill that a call has opened: a message for the model after the result of the call."""
-
-    call: str
-    name: str
-    text: str
-    allowed_tools: tuple[str, ...] = ()
-    model: str = ""
-    mentions: tuple[str, ...] = ()
 
 
 def discover_skills(
@@ -172,9 +162,11 @@ def skill_text(skill: Skill) -> str:
     return f"Base directory for the skill {skill.name}: {skill.folder}\n\n{body}"
 
 
-def take_loaded(around: Around) -> tuple[Loaded, ...]:
+def take_loaded(context: ToolContext) -> tuple[OpenedSkill, ...]:
     """Return what calls have opened since the last time."""
-    return tuple(around.kept.pop(_KEPT, ()))
+    opened = tuple(context.opened_skills)
+    context.opened_skills.clear()
+    return opened
 
 
 class SkillTool:
@@ -189,8 +181,8 @@ class SkillTool:
         self._skills = {skill.name: skill for skill in skills}
         self._commands = tuple(commands)
         self._shell = shell
-        self._spec = Spec(
-            name="Skill",
+        self._spec = own_spec(
+            SKILL,
             description=_WORDS,
             schema={
                 "type": "object",
@@ -208,30 +200,30 @@ class SkillTool:
         """What it says of itself."""
         return self._spec
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Open a skill; its text waits for `take_loaded`."""
-        name = str(given.get("skill") or "").strip().removeprefix("/")
-        arguments = str(given.get("args") or "").strip()
-        names = {"CLAUDE_SESSION_ID": around.session_id}
-        self._shell = around.kept.get("shell", self._shell)
+        name = str(tool_input.get("skill") or "").strip().removeprefix("/")
+        arguments = str(tool_input.get("args") or "").strip()
+        names = {"CLAUDE_SESSION_ID": context.session_id}
+        self._shell = context.run_shell_line or self._shell
         skill = self._skills.get(name)
         if skill is not None:
             loaded = await self._of_skill(skill, arguments, names, call)
         else:
             loaded = await self._of_command(name, arguments, names, call)
-        around.kept.setdefault(_KEPT, []).append(loaded)
+        context.opened_skills.append(loaded)
         detail = {"success": True, "commandName": loaded.name}
-        return Outcome(f"Launching skill: {loaded.name}", detail)
+        return ToolResult(f"Launching skill: {loaded.name}", detail)
 
     async def _of_skill(
         self, skill: Skill, arguments: str, names: dict[str, str], call: str
-    ) -> Loaded:
+    ) -> OpenedSkill:
         if not skill.model_may_call:
             raise ToolFailure(f"Only the user may open the skill {skill.name}.")
         filled = await open_skill(skill, arguments, shell=self._shell, names=names)
         if filled is None:
             raise ToolFailure(f"The skill {skill.name} cannot be read: {skill.path} is gone.")
-        return Loaded(
+        return OpenedSkill(
             call=call,
             name=skill.name,
             text=filled.text,
@@ -242,7 +234,7 @@ class SkillTool:
 
     async def _of_command(
         self, name: str, arguments: str, names: dict[str, str], call: str
-    ) -> Loaded:
+    ) -> OpenedSkill:
         command = find_command(self._commands, name)
         if command is None:
             known = sorted({*self._skills, *(command.name for command in self._commands)})
@@ -251,7 +243,7 @@ class SkillTool:
         if not command.model_may_call:
             raise ToolFailure(f"Only the user may call /{command.name}.")
         filled = await expand(command, arguments, shell=self._shell, names=names)
-        return Loaded(
+        return OpenedSkill(
             call=call,
             name=command.name,
             text=filled.text,

@@ -23,6 +23,7 @@ from steno.agent.recorder import new_id
 from steno.agent.said import Companion, Said, permissions
 from steno.agent.sizes import text_of
 from steno.agent.skills import Skill, open_skill
+from steno.format.tool_catalogue import SHELL
 from steno.model.wire import Block
 
 __all__ = ["CLEAR", "Slash", "local_call", "shell_of", "told"]
@@ -64,7 +65,7 @@ def shell_of(caller: Caller) -> Callable[[str], Awaitable[str]]:
     """Return what runs the commands in a text: as calls of Bash, judged like any other."""
 
     async def run(line: str) -> str:
-        call = {"name": "Bash", "id": f"toolu_{new_id()}", "input": {"command": line}}
+        call = {"name": SHELL, "id": f"toolu_{new_id()}", "input": {"command": line}}
         outcome, _ = await caller.make(call)
         content = outcome.content
         words = content if isinstance(content, str) else text_of(content)
@@ -162,7 +163,7 @@ class Slash:
     async def _filled(self, found: Command | Skill, arguments: str) -> Expanded | None:
         caller = self._agent.caller
         shell = shell_of(caller)
-        names = {"CLAUDE_SESSION_ID": caller.around.session_id}
+        names = {"CLAUDE_SESSION_ID": caller.context.session_id}
         if isinstance(found, Skill):
             return await open_skill(found, arguments, shell=shell, names=names)
         return await expand(found, arguments, shell=shell, names=names)

@@ -43,23 +43,20 @@ from steno.agent.slugs import session_slug
 from steno.agent.started import Started
 from steno.agent.styles import discover_styles, pick_style
 from steno.agent.subagents import AgentTool, Kind
-from steno.agent.toolbox import Toolbox
 from steno.errors import StenoError
 from steno.format.paths import plan_path
+from steno.format.tool_catalogue import ASKING_TOOLS
 from steno.session.transcript import load
 from steno.store.places import steno_home
 from steno.store.presence import Presence
 from steno.store.read import FileSource
-from steno.tools import shells
-from steno.tools.base import Around, Tool
-from steno.tools.names import file_tools
-from steno.tools.tasks import other_tools
+from steno.tools.base import Tool
+from steno.tools.context import ToolContext
+from steno.tools.registry import ToolRegistry, file_tools, other_tools
 
 __all__ = ["Options", "People", "Started", "points_of", "start"]
 
 _WHOLE: Final = Bounds()
-_NOT_BELOW: Final = frozenset({"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"})
-"""What a sub-agent has no use for: nobody talks to it."""
 
 
 def start(options: Options, work: Work, model: Model, people: People, price: Price) -> Started:
@@ -117,30 +114,28 @@ class _Making:
         self.hooks.emit = self.people.emit
         self.servers = Connections(found, cwd=options.cwd, env=self._environment())
         self.definitions = gathering.definitions(options, self.notes)
-        self.main = self._around()
+        self.main = self._tool_context()
 
     def done(self) -> Started:
         """Return what has become of it."""
         work = self.work
-        around = self.main
+        context = self.main
         self.points.notice = lambda words: self.people.emit(Noticed(words, "warning"))
         self.points.at_large = lambda: any(
-            task.status == "running" for task in shells.of(around).tasks.values()
+            task.status == "running" for task in context.background.tasks.values()
         )
         agents = self._agent_tool(self.people.emit, 0)
-        tools = self._toolbox(agents)
+        tools = self._registry(agents)
         self.servers.start()
-        agent, lending = self._agent(work.talk, tools, around, self._system(), self._model())
+        agent, lending = self._agent(work.talk, tools, context, self._system(), self._model())
         agent.caller.keeping = self.points
         agent.meter.context = work.context
         agent.piped = self.options.piped
-        work.talk.recorder.on_name = lambda slug: around.kept.update(
-            plan_file=self._plan_file(slug)
-        )
+        work.talk.recorder.on_name = self._name_plan
         agent.interactive = self.options.entrypoint == "cli"
         agent.pending_agents = lambda: agents.pending
         agent.kinds = tuple(agents.kinds)
-        around.notify = lambda words: agent.inbox.append((words, True))
+        context.notify = lambda words: agent.inbox.append((words, True))
         agent.fit = compactor = self._compactor()
         for words in (*self.notes, *self.guard.rules.problems):
             self.people.emit(Noticed(words, "warning"))
@@ -170,8 +165,8 @@ class _Making:
     def _agent(
         self,
         talk: Conversation,
-        tools: Toolbox,
-        around: Around,
+        tools: ToolRegistry,
+        context: ToolContext,
         system: list[str],
         model: str,
         bounds: Bounds = _WHOLE,
@@ -186,7 +181,7 @@ class _Making:
             of_its_own=mode,
             confinable=self.runner.confinable,
         )
-        caller = self._caller(tools, around, guard, bounds)
+        caller = self._caller(tools, context, guard, bounds)
         # Whatever sub-agents cost is part of what the session costs, and of its limit.
         meter = Meter(self.options.limits, price=self.price, clock=time.monotonic, above=self.meter)
         self.meter = self.meter or meter
@@ -195,33 +190,35 @@ class _Making:
         course = Course(
             model=model,
             max_tokens=self.options.max_tokens,
-            system=system_prompt(system, cwd=around.cwd),
+            system=system_prompt(system, cwd=context.cwd),
             thinking=self.thinking,
             effort=self.effort,
         )
         agent = Agent(self.model, talk, caller, course, meter)
         agent.bounds = bounds
         lending = Lending(agent, guard, model_named)
-        caller.said = lambda: opened_skills(around, lending)
-        around.kept["ask_model"] = partial(consult, agent)
-        around.kept["web_search"] = Searching(agent)
-        around.kept["shell"] = shell_of(caller)
+        caller.said = lambda: opened_skills(context, lending)
+        context.ask_model = partial(consult, agent)
+        context.search_web = Searching(agent)
+        context.run_shell_line = shell_of(caller)
         return agent, lending
 
-    def _caller(self, tools: Toolbox, around: Around, guard: Followed, bounds: Bounds) -> Caller:
+    def _caller(
+        self, tools: ToolRegistry, context: ToolContext, guard: Followed, bounds: Bounds
+    ) -> Caller:
         told = {key: bounds.agent[key] for key in ("agent_id", "agent_type") if bounds.agent}
         caller = Caller(
             tools=tools,
-            around=around,
+            context=context,
             guard=guard,
             emit=self.people.emit,
-            gates=self.hooks.gates(lambda: self._scene(around, guard, told)),
-            beside=lambda call: record_fields(around, call),
+            gates=self.hooks.gates(lambda: self._scene(context, guard, told)),
+            beside=lambda call: record_fields(context, call),
             learn=self._learn,
         )
         if self.people.consent is not None:
             caller.consent = self.people.consent
-        around.progress = caller.grow
+        context.progress = caller.grow
         return caller
 
     def _learn(self, rules: tuple[str, ...], place: Where) -> None:
@@ -252,7 +249,7 @@ class _Making:
         runner.notice = lambda words: self.people.emit(Noticed(words, "warning"))
         return runner
 
-    def _toolbox(self, agents: AgentTool) -> Toolbox:
+    def _registry(self, agents: AgentTool) -> ToolRegistry:
         options = self.options
         found, notes = discover_skills(options.cwd, trusted=options.trusted, env=options.env)
         self.skills = found
@@ -273,19 +270,21 @@ class _Making:
             for each in self.definitions
         )
 
-        def spawn(agent_id: str, kind: str, model: str, around: Around) -> Agent:
-            return self._sub_agent(agent_id, kind, model, around, depth + 1)
+        def spawn(agent_id: str, kind: str, model: str, context: ToolContext) -> Agent:
+            return self._sub_agent(agent_id, kind, model, context, depth + 1)
 
         return AgentTool(spawn, kinds, emit, depth=depth)
 
-    def _sub_agent(self, agent_id: str, kind: str, model: str, around: Around, depth: int) -> Agent:
+    def _sub_agent(
+        self, agent_id: str, kind: str, model: str, context: ToolContext, depth: int
+    ) -> Agent:
         definition = next(each for each in self.definitions if each.name == kind)
         own = self.work.talk.recorder
         path = os.path.join(own.folder, "subagents", f"agent-{agent_id}.jsonl")
-        place = msgspec.structs.replace(own.compose.place, cwd=around.cwd, agent_id=agent_id)
+        place = msgspec.structs.replace(own.compose.place, cwd=context.cwd, agent_id=agent_id)
         recorder = Recorder(path, place)
-        inner = self._around()
-        inner.cwd = around.cwd
+        inner = self._tool_context()
+        inner.cwd = context.cwd
         tools = self._tools_for(definition, depth)
         asked = model or definition.model
         named = model_named(asked) or self._model()
@@ -327,22 +326,23 @@ class _Making:
         free = mode == "bypassPermissions"
         return "" if free and self.settings.permissions.bypass_disabled else mode
 
-    def _tools_for(self, definition: Definition, depth: int) -> Toolbox:
+    def _tools_for(self, definition: Definition, depth: int) -> ToolRegistry:
         inner = self._agent_tool(self.people.emit, depth)
-        box = self._offered([*file_tools(), *other_tools(), inner])
-        return box.only(lambda name: name not in _NOT_BELOW and definition.may_use(name))
+        registry = self._offered([*file_tools(), *other_tools(), inner])
+        # Nobody talks to a sub-agent.
+        return registry.only(lambda name: name not in ASKING_TOOLS and definition.may_use(name))
 
-    def _offered(self, tools: list[Tool]) -> Toolbox:
+    def _offered(self, tools: list[Tool]) -> ToolRegistry:
         """Return the tools that may be there at all, in the session as in its sub-agents."""
-        box = Toolbox(tools, more=self.servers.tools)
+        registry = ToolRegistry(tools, more=self.servers.tools)
         wanted = self.options.tools
         # The tool for an answer in a shape was asked for by another option.
         extra = {tool.spec.name for tool in self.options.extra_tools}
-        return box if wanted is None else box.only({*wanted, *extra}.__contains__)
+        return registry if wanted is None else registry.only({*wanted, *extra}.__contains__)
 
-    def _around(self) -> Around:
+    def _tool_context(self) -> ToolContext:
         session = self.work.id
-        around = Around(
+        context = ToolContext(
             cwd=self.options.cwd,
             project=self.options.cwd,
             session_id=session,
@@ -354,13 +354,17 @@ class _Making:
             runner=self.runner,
             shown_in=self.guard.shown_in,
         )
-        around.kept["tasks_folder"] = os.path.join(self.options.config, "tasks", session)
+        context.tasks.folder = os.path.join(self.options.config, "tasks", session)
         slug = self.work.talk.recorder.slug or session_slug(session)
-        around.kept["plan_file"] = self._plan_file(slug)
+        context.plan.file = self._plan_file(slug)
         if self.confined is not None:
-            around.kept["wrap"] = self.confined
-            around.env["TMPDIR"] = self.confined.policy.tmp
-        return around
+            context.sandbox = self.confined
+            context.env["TMPDIR"] = self.confined.policy.tmp
+        return context
+
+    def _name_plan(self, slug: str) -> None:
+        """Name the file of the plan after the session."""
+        self.main.plan.file = self._plan_file(slug)
 
     def _plan_file(self, slug: str) -> str:
         return os.path.join(self.options.config, plan_path(slug))
@@ -369,11 +373,11 @@ class _Making:
         """Return what programs see: without the key, which is nobody's business."""
         return without_keys({**self.options.env, **self.settings.env, **self.env_file.found})
 
-    def _scene(self, around: Around, guard: Followed, agent: dict[str, str]) -> Scene:
+    def _scene(self, context: ToolContext, guard: Followed, agent: dict[str, str]) -> Scene:
         return Scene(
             session_id=self.work.id,
             transcript_path=self.work.talk.recorder.path,
-            cwd=around.cwd,
+            cwd=context.cwd,
             project=self.options.cwd,
             permission_mode=guard.mode,
             env=self._environment(),

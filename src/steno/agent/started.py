@@ -20,7 +20,6 @@ from steno.agent.subagents import AgentTool
 from steno.guard.decision import Mode
 from steno.model.wire import Block
 from steno.store.presence import Presence
-from steno.tools import shells
 
 __all__ = ["Started"]
 
@@ -57,12 +56,12 @@ class Started(msgspec.Struct, kw_only=True, eq=False):
         for part in self.memory.parts:
             await agent.caller.gates("InstructionsLoaded", part.facts())
         facts = {"source": self.source, "model": agent.course.model}
-        around = agent.caller.around
+        context = agent.caller.context
         if self.hooks.of("SessionStart", facts):
             self.env_file.offer()
         gate = await agent.caller.gates("SessionStart", facts)
-        await self.env_file.read(around.cwd, around.env)
-        around.env.update(self.env_file.found)
+        await self.env_file.read(context.cwd, context.env)
+        context.env.update(self.env_file.found)
         self.runner.given.update(self.env_file.found)
         for words in gate.words:
             agent.emit(Noticed(words))
@@ -76,7 +75,7 @@ class Started(msgspec.Struct, kw_only=True, eq=False):
         """End everything that still runs, and let the session's file go."""
         await self.agent.caller.gates("SessionEnd", {"reason": reason})
         await self.agents.close()
-        await shells.close(self.agent.caller.around)
+        await self.agent.caller.context.background.close()
         await self.runner.close()
         if self.confined is not None:
             self.confined.close()

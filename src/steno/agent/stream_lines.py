@@ -11,6 +11,7 @@ from steno.agent.gates import failure_name
 from steno.agent.meter import window_of
 from steno.agent.recorder import VERSION
 from steno.format.compose import SYNTHETIC
+from steno.format.tool_catalogue import AGENT, older_names
 from steno.model.wire import Block, Response
 from steno.store.clock import now
 
@@ -42,7 +43,7 @@ _OURS: Final[dict[str, Any]] = {
     "fast_mode_state": "off",
 }
 """What every session here begins with; the version is that of the format that is written."""
-_CALLED_BEFORE: Final = {"Agent": "Task"}
+_CALLED_BEFORE: Final = {AGENT: older_names(AGENT)[0]}
 """The tools that are told under the names they had, as others look for these."""
 
 

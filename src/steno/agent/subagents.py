@@ -17,8 +17,10 @@ from steno.agent import events
 from steno.agent.loop import Agent
 from steno.format.compose import full_usage
 from steno.format.encode import encode
-from steno.tools import shells
-from steno.tools.base import Around, Outcome, Spec, ToolFailure
+from steno.format.tool_catalogue import AGENT
+from steno.tools.base import Spec, ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
+from steno.tools.context import ToolContext
 
 __all__ = ["AgentTool", "Kind", "Spawn", "new_agent_id"]
 
@@ -53,7 +55,7 @@ class Kind(msgspec.Struct, frozen=True):
 class Spawn(Protocol):
     """Makes the agent for a task."""
 
-    def __call__(self, agent_id: str, kind: str, model: str, around: Around) -> Agent:
+    def __call__(self, agent_id: str, kind: str, model: str, context: ToolContext) -> Agent:
         """Return an agent of that kind that writes its own file; raises for an unknown kind."""
         ...
 
@@ -99,35 +101,33 @@ class AgentTool:
     def spec(self) -> Spec:
         """What it says of itself."""
         kinds = "\n".join(f"- {each.name}: {each.description}" for each in self._kinds.values())
-        return Spec(
-            name="Agent",
-            aliases=("Task",),
+        return own_spec(
+            AGENT,
             description=(
                 "Give a task of its own to another agent, which works alone and tells you its "
                 f"result. It sees only the prompt. Kinds (subagent_type):\n{kinds}"
             ),
             schema=_SCHEMA,
-            reads_only=True,  # so that several of one response work side by side
         )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Let an agent do the task."""
         usual = _USUAL if _USUAL in self._kinds else next(iter(self._kinds))
-        kind = str(given.get("subagent_type") or usual)
+        kind = str(tool_input.get("subagent_type") or usual)
         if kind not in self._kinds:
             raise ToolFailure(f"There is no agent {kind!r}. There are: {', '.join(self._kinds)}.")
         if self._depth >= _MOST_DEPTH:
             raise ToolFailure(f"Agents may call agents {_MOST_DEPTH} deep; this one is as deep.")
         agent_id = new_agent_id()
-        agent = self._spawn(agent_id, kind, str(given.get("model") or ""), around)
-        task = _Task(agent, agent_id, kind, given, call)
+        agent = self._spawn(agent_id, kind, str(tool_input.get("model") or ""), context)
+        task = _Task(agent, agent_id, kind, tool_input, call)
         self._write_meta(task)
         agent.caller.emit = lambda event: self._pass_on(task, event)
-        background = bool(given.get("run_in_background", self._kinds[kind].background))
+        background = bool(tool_input.get("run_in_background", self._kinds[kind].background))
         self._emit(task.begun(background=background, depth=self._depth + 1))
         if not background:
             return await self._done(task)
-        work = asyncio.create_task(self._in_background(task, around))
+        work = asyncio.create_task(self._in_background(task, context))
         self._running.add(work)
         work.add_done_callback(self._running.discard)
         return task.launched()
@@ -143,15 +143,15 @@ class AgentTool:
             work.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def _done(self, task: "_Task") -> Outcome:
+    async def _done(self, task: "_Task") -> ToolResult:
         outcome = await task.work()
         self._emit(task.ended(outcome))
         return outcome
 
-    async def _in_background(self, task: "_Task", around: Around) -> None:
+    async def _in_background(self, task: "_Task", context: ToolContext) -> None:
         outcome = await self._done(task)
         said = outcome.content if isinstance(outcome.content, str) else _words(outcome.content)
-        around.notify(
+        context.notify(
             f"<task-notification>\nAgent {task.agent_id} ({task.description}) is done.\n{said}\n"
             "</task-notification>"
         )
@@ -191,7 +191,7 @@ class _Task:
         self.prompt = str(given["prompt"])
         self.tool_uses = 0
 
-    async def work(self) -> Outcome:
+    async def work(self) -> ToolResult:
         """Do it; return what the caller reads of it."""
         began = time.monotonic()
         try:
@@ -211,14 +211,14 @@ class _Task:
             "totalToolUseCount": self.tool_uses,
             "usage": full_usage(ended.usage),
         }
-        return Outcome(content, detail, is_error=ended.reason in ("error", "not_saved"))
+        return ToolResult(content, detail, is_error=ended.reason in ("error", "not_saved"))
 
     async def _close(self) -> None:
         """End what it started and left running: nobody is there any more who could be told."""
         for tool in self.agent.caller.tools:
             if isinstance(tool, AgentTool):
                 await tool.close()
-        await shells.close(self.agent.caller.around)
+        await self.agent.caller.context.background.close()
         self.agent.talk.recorder.close()
 
     def begun(self, *, background: bool, depth: int) -> events.Launched:
@@ -233,7 +233,7 @@ class _Task:
             depth=depth,
         )
 
-    def ended(self, outcome: Outcome) -> events.Landed:
+    def ended(self, outcome: ToolResult) -> events.Landed:
         """Return what came of it."""
         detail = outcome.detail
         return events.Landed(
@@ -247,7 +247,7 @@ class _Task:
             path=self.agent.talk.recorder.path,
         )
 
-    def launched(self) -> Outcome:
+    def launched(self) -> ToolResult:
         """Return what the caller reads while it works."""
         words = f"Agent {self.agent_id} works in the background; you will be told when it is done."
         detail = {
@@ -261,7 +261,7 @@ class _Task:
             "canReadOutputFile": True,
             "canContinueAgent": False,
         }
-        return Outcome(words, detail)
+        return ToolResult(words, detail)
 
 
 def _words(content: list[dict[str, Any]]) -> str:

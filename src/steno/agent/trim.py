@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from steno.agent.events import Trimmed
 from steno.agent.sizes import CHARACTERS_PER_TOKEN, estimate, tokens_of
+from steno.format.tool_catalogue import facts_of
 from steno.model.wire import Message
 from steno.session.resume.trims import output_size
 
@@ -26,8 +27,6 @@ _WORTH: Final = 0.1
 """The part of the window that a trimming must save: each one costs the cache."""
 _BIG: Final = 2_000
 """How many characters output has that is worth leaving out."""
-_NOT_AGAIN: Final = frozenset(("Agent", "Task", "Skill", "AskUserQuestion", "ExitPlanMode"))
-"""Tools whose output stays: to make the call again would not bring the same, or costs too much."""
 
 
 class Trimmer:
@@ -85,7 +84,8 @@ def _old_output(messages: Sequence[Message], kept: int) -> tuple[list[str], int]
     for message in messages[:end]:
         for block in message["content"]:
             call = str(block.get("tool_use_id"))
-            if block.get("type") != "tool_result" or tools.get(call) in _NOT_AGAIN:
+            repeatable = facts_of(tools.get(call, "")).repeatable
+            if block.get("type") != "tool_result" or not repeatable:
                 continue
             size = output_size(block)
             if size >= _BIG:

@@ -5,6 +5,7 @@ from typing import Final
 
 from steno.format.blocks import ToolUse
 from steno.format.records import Record
+from steno.format.tool_catalogue import SHELL, TEXT_EDITING_TOOLS
 from steno.format.views import input_view, result_view
 from steno.format.views.file_results import StructuredPatchItem
 from steno.report import words
@@ -18,7 +19,6 @@ _DIFF: Final = 10
 _OUTPUT: Final = 8
 _NUMBER: Final = 5
 _MINUS: Final = "\N{MINUS SIGN}"
-_CHANGES: Final = frozenset(("Edit", "Write", "MultiEdit"))
 
 _Row = tuple[int | None, str, str]
 """A line of a diff: its number, its sign, its words."""
@@ -28,11 +28,11 @@ def body_lines(
     transcript: Transcript, step: Step, width: int, *, everything: bool = False
 ) -> Iterator[Line]:
     """Yield the lines below a step, if there are any to show."""
-    if step.verb in _CHANGES and step.state in ("ok", "open"):
+    if step.verb in TEXT_EDITING_TOOLS and step.state in ("ok", "open"):
         rows = list(_diff(transcript, step))
         yield from _rows(rows, width, len(rows) if everything else _DIFF)
     elif step.result is not None and (
-        step.state == "failed" or (everything and step.verb == "Bash")
+        step.state == "failed" or (everything and step.verb == SHELL)
     ):
         yield from _output(transcript.record(step.result), step, width, everything=everything)
 

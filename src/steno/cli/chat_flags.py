@@ -74,10 +74,9 @@ def _refuse_tools(names: tuple[str, ...]) -> None:
     if not names:
         return
     from steno.guard.rules import tool_of
-    from steno.tools.names import file_tools
-    from steno.tools.tasks import other_tools
+    from steno.tools.registry import own_names
 
-    known = {tool.spec.name for tool in (*file_tools(), *other_tools())} | {"Agent", "Skill"}
+    known = own_names()
     for name in names:
         # What servers will offer is not known yet.
         if not name.startswith("mcp__") and name not in known and tool_of(name) not in known:

@@ -8,6 +8,7 @@ import msgspec
 
 from steno.cli.bodies import body_lines
 from steno.console.markdown import markdown_lines
+from steno.format.tool_catalogue import FILE_TOOLS, SHELL
 from steno.report import words
 from steno.safe.terminal import Line, cut, one_line, pad, short_path, width, wrap
 from steno.session.story.branches import Branch
@@ -46,7 +47,6 @@ _STATES: Final = {
 }
 _QUIET: Final = frozenset(("note", "hook"))
 _UNCOUNTED: Final = _QUIET | {"words", "queued"}
-_FILES: Final = frozenset(("Read", "Edit", "Write", "MultiEdit", "NotebookEdit"))
 _WHY: Final = {
     "rewind": "abandoned by a rewind",
     "edited": "a prompt that was taken back",
@@ -330,7 +330,7 @@ class StepTeller:
         outcome = one_line(step.outcome, min(max(wish, room // 2, 8), room))
         left = max(room - (width(outcome) + 2 if outcome else 0), 0)
         line: Line = []
-        if step.verb in _FILES:
+        if step.verb in FILE_TOOLS:
             folder, name = short_path(self._relative(step.subject), left)
             used = width(folder) + width(name)
             line += [(folder, "dim"), name]
@@ -360,4 +360,4 @@ def _mark(step: Step) -> tuple[str, str]:
         return "✓", "yellow"
     if step.state in _STATES:
         return _STATES[step.state]
-    return ("✓", "green") if step.verb == "Bash" and step.state == "ok" else ("", "")
+    return ("✓", "green") if step.verb == SHELL and step.state == "ok" else ("", "")

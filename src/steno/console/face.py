@@ -89,11 +89,9 @@ class Face:
         talk, started = self._talk, self._talk.started
         if started is None:
             return State()
-        from steno.tools import shells
-
         agent = started.agent
         since = talk.stream.began
-        tasks = shells.of(agent.caller.around).tasks.values()
+        tasks = agent.caller.context.background.tasks.values()
         return State(
             model=agent.course.model,
             branch=agent.talk.recorder.compose.place.git_branch,
@@ -109,8 +107,8 @@ class Face:
 
     def own_status(self, started: "Started") -> None:
         """Let a command of the user's write the last line, where the settings name one."""
-        command, around = started.settings.status_line, started.agent.caller.around
-        self._own = StatusCommand(command, around.project, around.env) if command else None
+        command, context = started.settings.status_line, started.agent.caller.context
+        self._own = StatusCommand(command, context.project, context.env) if command else None
 
     def changed(self) -> None:
         """Bring everything that is seen up to date."""

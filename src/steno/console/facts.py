@@ -16,19 +16,19 @@ _MICRO: Final = 1_000_000
 def facts_of(started: "Started") -> dict[str, Any]:
     """Return the facts of a session at this moment."""
     agent = started.agent
-    around, recorder, meter = agent.caller.around, agent.talk.recorder, agent.meter
+    context, recorder, meter = agent.caller.context, agent.talk.recorder, agent.meter
     window = started.compactor.window(agent)
     share = round(100 * meter.context / window) if window else 0
     return {
         "hook_event_name": "Status",
         "session_id": recorder.session_id,
         "transcript_path": recorder.path,
-        "cwd": around.cwd,
+        "cwd": context.cwd,
         "model": {
             "id": agent.course.model,
             "display_name": words.model_name(agent.course.model),
         },
-        "workspace": {"current_dir": around.cwd, "project_dir": around.project},
+        "workspace": {"current_dir": context.cwd, "project_dir": context.project},
         "version": VERSION,
         "output_style": {"name": started.settings.output_style or "default"},
         "permission_mode": started.mode(),

@@ -11,6 +11,7 @@ from steno.agent.rules_kept import Where, settings_file
 from steno.console.dialog import Choice, Dialog, Reply
 from steno.console.near import near, near_words
 from steno.console.steps import diff_lines, verb_of
+from steno.format.tool_catalogue import SHELL, TEXT_EDITING_TOOLS, facts_of
 from steno.format.values import as_list, as_object
 from steno.guard.decision import Decision
 from steno.guard.words import HOLE
@@ -29,7 +30,6 @@ _LINES: Final = 13
 _PARTS: Final = 8
 _RULE: Final = 40
 _LARGEST: Final = 1 << 20
-_EDITS: Final = frozenset(("Edit", "MultiEdit", "Write"))
 _REFUSED: Final = "The user does not want this."
 _PLACES: Final[tuple[tuple[str, Where, str], ...]] = (
     ("p", "local", "in this project, for you"),
@@ -107,17 +107,17 @@ class Consents:
         yield from _some(self._what_of(name, given, columns), _LINES)
         for line in wrap(f"asks because {near_words(decision.reason, self._cwd())}", columns):
             yield [(line, "dim")]
-        parts = parts_of(str(given.get("command", ""))) if name == "Bash" else []
+        parts = parts_of(str(given.get("command", ""))) if name == SHELL else []
         if len(parts) > 1:
             yield [("it runs, one after the other:", "dim")]
             yield from _some(self._parts(parts, columns), _PARTS)
 
     def _what_of(self, name: str, given: dict[str, Any], columns: int) -> Iterator[Line]:
         """Yield what a call would do, all of it."""
-        if name == "Bash":
+        if name == SHELL:
             for line in wrap(str(given.get("command", "")), columns - 2):
                 yield ["  ", (line, "bold")]
-        elif name in _EDITS:
+        elif name in TEXT_EDITING_TOOLS:
             path = near(self._whole(str(given.get("file_path", ""))), self._cwd())
             yield ["  ", (one_line(path, columns - 2), "bold")]
             patch = patch_of(name, given, self._cwd())
@@ -135,7 +135,7 @@ class Consents:
             text = _shown(part)
             literal = all(word.literal for word in _words(part))
             guard = self._guard() if literal else None
-            said = guard.judge("Bash", {"command": text}, cwd=self._cwd()) if guard else None
+            said = guard.judge(SHELL, {"command": text}, cwd=self._cwd()) if guard else None
             fine = said is not None and said.verdict == "allow"
             shown = one_line(text, max(columns * 3 // 5, 12))
             why = near_words(said.reason, self._cwd()) if said else "its words are not known yet"
@@ -240,22 +240,22 @@ def _choices(call: dict[str, Any], decision: Decision) -> list[Choice]:
         rule = ", ".join(decision.offers[:1] or decision.together)
         command = (as_object(call.get("input")) or {}).get("command")
         # A rule is seen in full before it holds; that of a long command is the command itself.
-        same = len(rule) > _RULE and rule == f"Bash({command})"
+        same = len(rule) > _RULE and rule == f"{SHELL}({command})"
         choices.append(Choice("s", f"this session: {'exactly this' if same else rule}", "session"))
         choices.append(Choice("a", "always…", "always"))
     choices.append(Choice("n", "no", "no"))
-    if call.get("name") == "Bash":
+    if call.get("name") == SHELL:
         choices.append(Choice("e", "edit the command", "edit"))
-    if call.get("name") in _EDITS:
+    if call.get("name") in TEXT_EDITING_TOOLS:
         choices.append(Choice("d", "the whole diff", "all"))
     choices.append(Choice("?", "why", "why"))
     return choices
 
 
 def _what(name: str) -> str:
-    if name == "Bash":
+    if name == SHELL:
         return "run"
-    return "change" if name in _EDITS else "do this"
+    return "change" if name in TEXT_EDITING_TOOLS else "do this"
 
 
 def _reach(rule: str) -> str:
@@ -295,7 +295,7 @@ def patch_of(name: str, given: dict[str, Any], cwd: str) -> list[Any]:
     """Return what a call would change in its file, as far as that can be said beforehand."""
     path = os.path.join(cwd, os.path.expanduser(str(given.get("file_path", ""))))
     before = _content(path)
-    if name == "Write":
+    if facts_of(name).file_action == "write":
         return list(structured_patch(before, str(given.get("content", ""))))
     edits = as_list(given.get("edits")) or [given]
     after = before

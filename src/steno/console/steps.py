@@ -9,11 +9,12 @@ import msgspec
 from steno.format.encode import encode_line
 from steno.format.lines import read_bytes
 from steno.format.records import Record
+from steno.format.tool_catalogue import AGENT_TOOLS, FILE_TOOLS, SHELL, TEXT_EDITING_TOOLS
 from steno.format.values import as_list, as_object
 from steno.report import words
 from steno.safe.terminal import Line, clean, cut, one_line, pad, short_path, width, without_colours
 from steno.session.story.outcomes import outcome_of, subject_of, touch_of
-from steno.tools.base import Outcome
+from steno.tools.base import ToolResult
 
 __all__ = ["Told", "body_lines", "diff_lines", "step_line", "subject", "told", "verb_of"]
 
@@ -25,8 +26,6 @@ _OUTPUT: Final = 8
 _NUMBER: Final = 5
 _PER_TOKEN: Final = 4
 _MINUS: Final = "\N{MINUS SIGN}"
-_FILES: Final = frozenset(("Read", "Edit", "Write", "MultiEdit", "NotebookEdit"))
-_CHANGES: Final = frozenset(("Edit", "Write", "MultiEdit"))
 _MARKS: Final = {"failed": ("✗", "red"), "denied": ("!", "yellow"), "interrupted": ("◻", "")}
 
 
@@ -46,7 +45,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 def verb_of(call: dict[str, Any]) -> str:
     """Return what a call is called: its tool, or the kind of its sub-agent."""
     name = str(call.get("name"))
-    if name in ("Agent", "Task"):
+    if name in AGENT_TOOLS:
         return str((as_object(call.get("input")) or {}).get("subagent_type") or "agent")
     if name.startswith("mcp__"):
         return ".".join(name.split("__")[1:])
@@ -58,7 +57,7 @@ def subject(call: dict[str, Any]) -> str:
     return subject_of(str(call.get("name")), as_object(call.get("input")) or {})
 
 
-def told(call: dict[str, Any], outcome: Outcome, seconds: float, *, refused: bool) -> Told:
+def told(call: dict[str, Any], outcome: ToolResult, seconds: float, *, refused: bool) -> Told:
     """Return a call and what came of it, in the words that the record of it gets everywhere."""
     name = str(call.get("name"))
     block: dict[str, Any] = {
@@ -87,7 +86,7 @@ def told(call: dict[str, Any], outcome: Outcome, seconds: float, *, refused: boo
 
 def step_line(step: Told, columns: int, project: str = "", mark: str = "▸") -> Line:
     """Return a step on one line; its figures go first where there is little room."""
-    sign, sign_style = _MARKS.get(step.state, ("✓", "green") if step.verb == "Bash" else ("", ""))
+    sign, sign_style = _MARKS.get(step.state, ("✓", "green") if step.verb == SHELL else ("", ""))
     tokens = words.tokens(step.tokens) if step.tokens else ""
     right = f"{tokens:>6} {words.duration(step.seconds):>7}" if columns > 3 * _RIGHT else ""
     verb = one_line(step.verb, _LONGEST_VERB)
@@ -110,7 +109,7 @@ def _said(step: Told, room: int, project: str) -> tuple[Line, int]:
     outcome = one_line(step.outcome, max(room // 2, 8))
     left = max(room - (width(outcome) + 2 if outcome else 0), 0)
     line: Line = []
-    if step.verb in _FILES:
+    if step.verb in FILE_TOOLS:
         inside = project and step.subject.startswith(f"{project}/")
         path = step.subject[len(project) + 1 :] if inside else step.subject
         folder, name = short_path(path, left)
@@ -143,10 +142,10 @@ def _coloured(outcome: str, style: str) -> Line:
 
 
 def body_lines(
-    call: dict[str, Any], outcome: Outcome, step: Told, columns: int, *, whole: bool = False
+    call: dict[str, Any], outcome: ToolResult, step: Told, columns: int, *, whole: bool = False
 ) -> Iterator[Line]:
     """Yield what is worth opening in a step: a diff, the end of what failed."""
-    if str(call.get("name")) in _CHANGES and step.state == "ok":
+    if str(call.get("name")) in TEXT_EDITING_TOOLS and step.state == "ok":
         detail = as_object(outcome.detail) or {}
         hunks = as_list(detail.get("structuredPatch")) or _made(call, detail)
         yield from diff_lines(hunks, columns, most=None if whole else _DIFF)

@@ -18,6 +18,7 @@ from steno.console.markdown import markdown_lines
 from steno.console.prompt import MARK
 from steno.console.steps import Told, body_lines, step_line, subject, told, verb_of
 from steno.console.work import Agent, Working
+from steno.format.tool_catalogue import ASKING_TOOLS
 from steno.format.values import as_list, as_object
 from steno.report import words
 from steno.safe.terminal import Bit, Line, cut, one_line, wrap
@@ -41,8 +42,6 @@ _ENDINGS: Final = {
 _DECLINED: Final = "the model declined; say it another way, or /rewind"
 _AGAIN: Final = "up and enter say it again"
 _KEY: Final = "leave, set another ANTHROPIC_API_KEY, and steno chat -c goes on here"
-_ASK: Final = frozenset(("AskUserQuestion", "EnterPlanMode", "ExitPlanMode"))
-"""Tools that do nothing but ask: their question is seen, so they need no line of their own."""
 _TODO_MARKS: Final = {
     "completed": ("✓", "green", "dim"),
     "in_progress": ("▸", "yellow", "bold"),
@@ -369,7 +368,8 @@ class Stream:
         moment, unicode = self._clock(), self._screen.paint.unicode
         lines: list[Line] = []
         for name, work in self._working.items():
-            if work.call.get("name") in _ASK:
+            # Their question is seen, so they need no line of their own.
+            if work.call.get("name") in ASKING_TOOLS:
                 continue
             agent = self._agents.get(name)
             lines.append(work.line(columns, moment, agent, unicode=unicode))

@@ -167,12 +167,12 @@ class Talk:
             work.talk.recorder.close()
             raise
         started.source = source or started.source
-        around = started.agent.caller.around
-        told = around.notify
-        around.notify = lambda said: self._ended_beside(said, told)
+        context = started.agent.caller.context
+        told = context.notify
+        context.notify = lambda said: self._ended_beside(said, told)
         mode, rules = self._carried
         if mode:
-            around.kept["mode"] = mode
+            context.plan.permission_mode = mode
         if not tell:
             # It is the same work, taken up elsewhere.
             started.granted.rules = rules
@@ -283,7 +283,7 @@ class Talk:
     def set_mode(self, mode: str) -> None:
         """Go on in another permission mode."""
         if self.started is not None:
-            self.started.agent.caller.around.kept["mode"] = mode
+            self.started.agent.caller.context.plan.permission_mode = mode
             self.changed()
 
     async def _take_up(self) -> None:
@@ -399,7 +399,7 @@ class Talk:
 
     def _cwd(self) -> str:
         started = self.started
-        return started.agent.caller.around.cwd if started is not None else os.getcwd()
+        return started.agent.caller.context.cwd if started is not None else os.getcwd()
 
     def _named(self) -> list[tuple[str, str]]:
         """Return everything that can be called, with a word on it."""

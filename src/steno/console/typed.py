@@ -9,9 +9,10 @@ from steno.agent.events import ToolEnded, ToolStarted
 from steno.agent.recorder import new_id
 from steno.console.dialog import Choice, Dialog
 from steno.console.steps import Told, body_lines
+from steno.format.tool_catalogue import SHELL
 from steno.model.wire import Block
 from steno.safe.terminal import Line, clean, without_colours
-from steno.tools.base import Outcome, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
 from steno.tools.images import show_image
 
 if TYPE_CHECKING:
@@ -56,12 +57,12 @@ async def run_shell(talk: "Talk", command: str) -> None:
     if started is None:
         return
     agent = started.agent
-    tool = agent.caller.tools.find("Bash")
+    tool = agent.caller.tools.find(SHELL)
     if tool is None:
         talk.stream.note("there is no shell here")
         return
     call: dict[str, Any] = {
-        "name": "Bash",
+        "name": SHELL,
         "id": f"toolu_{new_id()}",
         "input": {"command": command},
     }
@@ -69,9 +70,9 @@ async def run_shell(talk: "Talk", command: str) -> None:
     talk.stream.take(ToolStarted(call))
     began = asyncio.get_running_loop().time()
     try:
-        outcome = await tool.run(call["input"], agent.caller.around, str(call["id"]))
+        outcome = await tool.run(call["input"], agent.caller.context, str(call["id"]))
     except ToolFailure as error:
-        outcome = Outcome(str(error), is_error=True)
+        outcome = ToolResult(str(error), is_error=True)
     except asyncio.CancelledError:
         talk.stream.break_off()
         raise
@@ -79,9 +80,11 @@ async def run_shell(talk: "Talk", command: str) -> None:
         talk.stream.began = 0.0
     seconds = asyncio.get_running_loop().time() - began
     text = outcome.content if isinstance(outcome.content, str) else ""
-    talk.stream.take(ToolEnded(call, Outcome(text, outcome.detail, outcome.is_error), seconds, ""))
+    talk.stream.take(
+        ToolEnded(call, ToolResult(text, outcome.detail, outcome.is_error), seconds, "")
+    )
     if not outcome.is_error:
-        step = Told(verb="Bash")
+        step = Told(verb=SHELL)
         lines = list(body_lines(call, outcome, step, talk.screen.width, whole=True))
         left = f"… {len(lines) - _SHOWN} more lines; the model reads all of them"
         more: list[Line] = [["       ", (left, "dim")]]

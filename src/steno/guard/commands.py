@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from steno.format.tool_catalogue import SHELL
 from steno.guard.command_words import (
     DEVICES,
     file_redirections,
@@ -86,7 +87,7 @@ class Commands(msgspec.Struct, frozen=True):
             return Decision("ask", asked.reason, asked.rule)
         free = self._free()
         if reading.trouble:
-            narrow = [*self.rules.about("deny", "Bash"), *self.files.rules.about("deny", "Read")]
+            narrow = [*self.rules.about("deny", SHELL), *self.files.rules.about("deny", "Read")]
             narrow += self.files.rules.about("deny", "Edit")
             if free is not None and not narrow:
                 return self._guarded(reading, where) or free
@@ -115,7 +116,7 @@ class Commands(msgspec.Struct, frozen=True):
             return refused
         if free is not None:
             sealed = [each for each in reading.every() if each.sealed and not _is_known(each)]
-            if sealed and self.rules.about("deny", "Bash"):
+            if sealed and self.rules.about("deny", SHELL):
                 return Decision("ask", f"a rule may forbid what it runs: {sealed[0].sealed}")
             return free
         moved = [each for each in reading.every() if base_name(each.program) == "mv"]
@@ -259,7 +260,7 @@ class Commands(msgspec.Struct, frozen=True):
         """Return the decision when every command is allowed that nothing forbids."""
         if self.mode == "bypassPermissions":
             return Decision("allow", "permissions are bypassed", exact=True)
-        bare = next((rule for rule in self.rules.about("allow", "Bash") if rule.is_bare), None)
+        bare = next((rule for rule in self.rules.about("allow", SHELL) if rule.is_bare), None)
         if bare is None or self.mode == "plan":
             return None
         return Decision("allow", f"the rule {bare.text} allows it", bare.text, exact=True)
@@ -267,7 +268,7 @@ class Commands(msgspec.Struct, frozen=True):
     def _forbidden(self, kind: Kind, reading: Reading, script: str) -> Decision | None:
         """Return what rules that forbid say; a rule that may fit asks."""
         perhaps: Decision | None = None
-        for rule in self.rules.about(kind, "Bash"):
+        for rule in self.rules.about(kind, SHELL):
             if rule.command is None:
                 return Decision(kind, f"the rule {rule.text} {_SAYS[kind]}", rule.text)
             if rule.command.covers(script):
@@ -308,7 +309,7 @@ class Commands(msgspec.Struct, frozen=True):
         texts += [word.shown for word in command.words]
         found: Rule | None = None
         void = ""
-        for rule in self.rules.about("allow", "Bash"):
+        for rule in self.rules.about("allow", SHELL):
             covered = rule.command.unnamed(texts) if rule.command is not None else None
             if rule.command is None or covered is None:
                 continue

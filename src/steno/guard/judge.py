@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from steno.errors import BadRequest
+from steno.format.tool_catalogue import AGENT, SHELL, SKILL, facts_of
 from steno.guard.commands import Commands
 from steno.guard.decision import MODES, Decision, Mode
 from steno.guard.denied_paths import TooManyFiles
@@ -25,20 +26,13 @@ from steno.guard.offers import offers_for_command, offers_for_path
 from steno.guard.paths import Place
 from steno.guard.rules import EDITS, READS, Layer, Rule, Rules, gather, tool_of
 from steno.guard.told import told, told_folder
-from steno.guard.words import names
 from steno.store.places import home_dir
 
 __all__ = ["Guard"]
 
-# Tools that do nothing by themselves, or whose own calls are judged one by one.
-_FREE: Final = names(
-    "Agent Skill TodoWrite TaskCreate TaskGet TaskList TaskUpdate TaskOutput TaskStop BashOutput"
-    " KillShell KillBash AgentOutput AskUserQuestion EnterPlanMode ExitPlanMode ToolSearch"
-    " ListAgents StructuredOutput"
-)
 _NAMED_BY: Final[Mapping[str, tuple[str, ...]]] = {
-    "Agent": ("subagent_type", "agent_type"),
-    "Skill": ("skill", "command", "name"),
+    AGENT: ("subagent_type", "agent_type"),
+    SKILL: ("skill", "command", "name"),
 }
 _PATHS: Final = ("file_path", "notebook_path", "path")
 
@@ -93,7 +87,7 @@ class Guard:
         if said.rule:
             return said
         offers = tuple(self._offers(tool, given, cwd))
-        together = () if offers or tool != "Bash" else tuple(self._together(given, cwd))
+        together = () if offers or tool != SHELL else tuple(self._together(given, cwd))
         return msgspec.structs.replace(said, offers=offers, together=together)
 
     def shown_in(self, folder: str) -> Callable[[str], bool]:
@@ -163,7 +157,7 @@ class Guard:
 
     def says(self, tool: str, given: dict[str, Any], cwd: str) -> Decision:
         """Judge without offers, and before the mode has made a refusal of a question."""
-        if tool == "Bash":
+        if tool == SHELL:
             command = given.get("command")
             if not isinstance(command, str):
                 return Decision("ask", "there is no command in it")
@@ -184,7 +178,9 @@ class Guard:
             "",
         )
         return self._named(
-            tool, name.removeprefix("/"), "" if tool in _FREE else f"it calls {tool}"
+            tool,
+            name.removeprefix("/"),
+            "" if facts_of(tool).permission == "free" else f"it calls {tool}",
         )
 
     def _read(self, tool: str, given: dict[str, Any], cwd: str) -> Decision:
@@ -254,7 +250,7 @@ class Guard:
         rules = list(dict.fromkeys(narrowest))
         if len(rules) < len(("one", "another")) or "" in rules:
             return []
-        allowed = self.with_rules(*rules).says("Bash", given, cwd).verdict == "allow"
+        allowed = self.with_rules(*rules).says(SHELL, given, cwd).verdict == "allow"
         return rules if allowed else []
 
     def _by_part(self, given: dict[str, Any], cwd: str) -> Iterator[Iterator[str]]:
@@ -267,7 +263,7 @@ class Guard:
             yield offers_for_command(inner)
 
     def _candidates(self, tool: str, given: dict[str, Any], cwd: str) -> Iterator[str]:
-        if tool == "Bash":
+        if tool == SHELL:
             yield from next(self._by_part(given, cwd), ())
         elif tool in EDITS | READS:
             yield from offers_for_path(self._place(_path(given) or ".", cwd), tool, self.cwd)
@@ -278,7 +274,7 @@ class Guard:
         elif tool.startswith("mcp__") and re.fullmatch(r"[\w-]+", tool):
             yield tool
             yield tool[: tool.index("__", len("mcp__"))] if "__" in tool[len("mcp__") :] else tool
-        elif tool not in _FREE and re.fullmatch(r"\w+", tool):
+        elif facts_of(tool).permission != "free" and re.fullmatch(r"\w+", tool):
             yield tool
 
 

@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from steno.format.tool_catalogue import AGENT, SHELL, SKILL, rule_name, tools_where
 from steno.guard.patterns import PathPattern, TextPattern, path_pattern, text_pattern
 
 __all__ = ["EDITS", "READS", "Kind", "Layer", "Rule", "Rules", "gather", "tool_of"]
@@ -19,10 +20,9 @@ _FORM: Final = re.compile(
     r"(?P<tool>[A-Za-z_][\w.*-]*)(?:\((?P<inside>.*)\))?", re.DOTALL | re.ASCII
 )
 _START: Final = re.compile(r"\s*([A-Za-z_][\w-]*)", re.ASCII)
-EDITS: Final = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
-READS: Final = frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead"})
-_NAMED: Final = frozenset({"Agent", "Skill"})
-_OTHER_NAMES: Final = {"Task": "Agent", "SlashCommand": "Skill"}
+EDITS: Final = frozenset(tools_where(lambda facts: facts.permission == "edit"))
+READS: Final = frozenset(tools_where(lambda facts: facts.permission == "read"))
+_NAMED: Final = frozenset({AGENT, SKILL})
 
 
 class Layer(msgspec.Struct, frozen=True):
@@ -120,7 +120,7 @@ def gather(layers: Iterable[Layer], *, root: str, cwd: str, home: str) -> Rules:
 
 def tool_of(name: str) -> str:
     """Return a tool's name as rules are kept under it."""
-    return _OTHER_NAMES.get(name, name)
+    return rule_name(name)
 
 
 def _read(text: str, kind: Kind, places: tuple[str, str, str]) -> Rule | None:
@@ -138,7 +138,7 @@ def _read(text: str, kind: Kind, places: tuple[str, str, str]) -> Rule | None:
         return Rule(text, tool)
     if not inside.strip():
         return None
-    if tool == "Bash":
+    if tool == SHELL:
         return Rule(text, tool, command=text_pattern(inside))
     if tool in EDITS | READS:
         return _path_rule(text, tool, inside, kind, places)

@@ -8,6 +8,7 @@ from steno.format.envelope import read_envelope
 from steno.format.file_backups import BACKUP_TYPES
 from steno.format.loose import REFUSED
 from steno.format.records import Record
+from steno.format.tool_catalogue import AGENT_TOOLS, EDITING_TOOLS
 from steno.index.backups import note_backups, placed_backups
 from steno.index.changes import lines_changed, lines_in_patch
 from steno.index.course import calls_of
@@ -39,8 +40,6 @@ __all__ = ["Fold"]
 
 _ROLES: Final = frozenset(("user", "assistant"))
 _PATHS: Final = ("file_path", "notebook_path", "path")
-_EDITING: Final = frozenset(("Edit", "Write", "MultiEdit", "NotebookEdit"))
-_SPAWNING: Final = frozenset(("Task", "Agent"))
 _OPEN_CALLS: Final = 1_000
 _LAST: Final[dict[Origin, LastMessage]] = {
     "human": "prompt",
@@ -276,9 +275,9 @@ class Fold:
         self._calls.append(row)
         if call:
             self._await(call, row)
-            if name in _SPAWNING and isinstance(kind := given.get("subagent_type"), str):
+            if name in AGENT_TOOLS and isinstance(kind := given.get("subagent_type"), str):
                 self._kinds[call] = kind[:_TITLE]
-        if name in _EDITING and path:
+        if name in EDITING_TOOLS and path:
             self._edits[message, place] = [
                 *(message, place, turn.number, path, name),
                 *lines_changed(given),
@@ -312,11 +311,11 @@ class Fold:
             kind, at = before.kind, (before.message, before.place)
         if failed:
             self._state.turn.failed += 1
-        elif tool in _EDITING and _results_in(line) == 1:
+        elif tool in EDITING_TOOLS and _results_in(line) == 1:
             sizes = lines_in_patch(line.tool_use_result)
             if sizes is not None:
                 self._resize(at, sizes)
-        if tool in _SPAWNING and (agent := _agent_in(line)):
+        if tool in AGENT_TOOLS and (agent := _agent_in(line)):
             self._link(message, "agent", agent, kind)
         return call, failed
 

@@ -22,6 +22,7 @@ from steno.format.blocks import (
 )
 from steno.format.loose import REFUSED
 from steno.format.records import Record
+from steno.format.tool_catalogue import facts_of
 from steno.session.nodes import Node
 from steno.session.story.prompts import origin_of
 from steno.session.story.turns import Turn
@@ -46,7 +47,6 @@ _PICTURE: Final = 1_500.0
 """Tokens of a picture, about; its letters say nothing."""
 _WINDOW: Final = 200_000
 _LARGE: Final = 1_000_000
-_READERS: Final = frozenset(("Read", "NotebookRead", "View"))
 _FILES: Final = frozenset(
     ("file", "edited_text_file", "directory", "pdf_reference", "compact_file_reference", "selected")
 )
@@ -169,7 +169,7 @@ def _weights(record: Record, node: Node, calls: dict[str, str]) -> Iterator[tupl
     elif role == "user" and node.results:
         for block in record.blocks:
             if isinstance(block, ToolResult):
-                reads = calls.get(block.tool_use_id, "") in _READERS
+                reads = facts_of(calls.get(block.tool_use_id, "")).returns_file
                 yield ("files" if reads else "output"), sum(map(_length, block.blocks))
             else:
                 yield "prompts", _length(block)

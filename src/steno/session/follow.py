@@ -16,12 +16,12 @@ from steno.format.lines import LINE_CAP
 from steno.format.loose import REFUSED, loose
 from steno.format.records import Gap, Piece, Record
 from steno.format.source import BytesSource
+from steno.format.tool_catalogue import AGENT_TOOLS
 from steno.session.converted_feed import ConvertedFeed
 from steno.session.events import Brief, Event
 from steno.session.feed import Feed
 from steno.session.nodes import Node, read_node
 from steno.session.recall import remember
-from steno.session.story.outcomes import AGENT_TOOLS
 from steno.session.story.prompts import tagged
 from steno.session.story.steps import Step, one_line
 from steno.session.transcript import Transcript

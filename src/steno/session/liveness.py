@@ -8,6 +8,8 @@ Nothing here reads a clock or a file.
 from collections.abc import Collection
 from typing import Final, Literal, TypeAlias
 
+from steno.format.tool_catalogue import AWAITED_TOOLS
+
 __all__ = [
     "LIVE_SECONDS",
     "QUIET",
@@ -60,7 +62,6 @@ LIVE_SECONDS: Final[dict[Ending, float]] = {
 """For how long after its last activity a session with such an ending is live."""
 SKEW: Final = 300.0
 """Seconds by which a record may be ahead of this machine's clock and still be recent."""
-_QUESTIONS: Final = frozenset(("AskUserQuestion", "ExitPlanMode"))
 _OVER: Final[dict[Ending, SessionStatus]] = {
     "": "empty",
     "question": "waiting",
@@ -97,7 +98,7 @@ def ending_of(
     if open_tools:
         if left:
             return "interrupted"
-        return "question" if _QUESTIONS.intersection(open_tools) else "tool"
+        return "question" if AWAITED_TOOLS.intersection(open_tools) else "tool"
     if last == "error":
         return "failed"
     if refused:

@@ -7,6 +7,7 @@ import msgspec
 
 from steno.format.blocks import RedactedThinking, Thinking
 from steno.format.records import Record
+from steno.format.tool_catalogue import AWAITED_TOOLS
 from steno.session.events import Ending, Event, Telling
 from steno.session.nodes import Node
 from steno.session.recall import remember
@@ -20,7 +21,6 @@ from steno.session.story.turns import Story
 __all__ = ["Voice"]
 
 _ENDS: Final = frozenset(("end_turn", "stop_sequence", "max_tokens", "refusal"))
-_ASKS: Final = frozenset(("AskUserQuestion", "ExitPlanMode"))
 _COUNTED: Final = frozenset(("tool", "agent", "thought", "error", "unknown"))
 _PLAIN: Final[dict[str, Telling]] = {
     "tool": "step",
@@ -189,7 +189,7 @@ class Voice:
             return ""
         if record.envelope.is_api_error_message:
             return "failed"
-        if any(block.name in _ASKS for block in record.tool_uses):
+        if any(block.name in AWAITED_TOOLS for block in record.tool_uses):
             return "asks"
         stop = record.message.stop_reason if record.message is not None else None
         return "answered" if stop in _ENDS and now.last == "words" else ""

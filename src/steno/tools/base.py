@@ -1,25 +1,27 @@
 """The one protocol of all tools: what a tool says of itself, what it gets, what it gives back."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import msgspec
 
 from steno.errors import StenoError
 from steno.guard.decision import Isolation
 
+if TYPE_CHECKING:
+    from steno.tools.context import ToolContext
+
 __all__ = [
     "Answer",
-    "Around",
     "Ask",
     "CommandRunner",
     "Execution",
-    "Outcome",
     "Process",
     "Spec",
     "Streams",
     "Tool",
     "ToolFailure",
+    "ToolResult",
 ]
 
 Answer: TypeAlias = dict[str, Any]
@@ -31,7 +33,7 @@ class ToolFailure(StenoError):
     """A call that failed in a way the model should read about: its message is the result."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class ToolResult(msgspec.Struct, frozen=True):
     """What a call came to."""
 
     content: str | list[dict[str, Any]]
@@ -130,46 +132,11 @@ class Tool(Protocol):
         """What it says of itself."""
         ...
 
-    async def run(self, given: dict[str, Any], around: "Around", call: str) -> Outcome:
+    async def run(
+        self, tool_input: dict[str, Any], context: "ToolContext", call: str
+    ) -> ToolResult:
         """Do it; `call` is the id of the call.
 
         `ToolFailure` becomes an error that the model reads; a cancel ends it at once.
         """
         ...
-
-
-class Around(msgspec.Struct, kw_only=True, eq=False):
-    """What a call finds around it: where it works, what was read before, whom it may ask.
-
-    One per conversation; a sub-agent has its own. Tools keep what must outlive a call in `kept`,
-    under their own name.
-    """
-
-    cwd: str
-    """The working directory; `Bash` moves it."""
-    project: str
-    """The directory that the session was started in."""
-    session_id: str
-    folder: str
-    """The session's own folder, for what is too big to record (`tool-results/`)."""
-    env: dict[str, str]
-    ask: Ask | None = None
-    before_change: Callable[[str], None] = lambda _path: None
-    """Called with the absolute path of a file right before it is changed."""
-    progress: Callable[[str, str], None] = lambda _call, _text: None
-    """Called with a call's id and a piece of output while a long call runs."""
-    notify: Callable[[str], None] = lambda _words: None
-    """Called with words that the model should read at its next turn: a task has ended."""
-    seen: dict[str, tuple[int, int]] = {}
-    """The files that were read or written here: path → (mtime in ns, size) at that moment."""
-    kept: dict[str, Any] = {}
-    judged: dict[str, tuple[str, ...]] = {}
-    """Where the files of a call really lay when it was allowed, by the call's id."""
-    executions: dict[str, Execution] = {}
-    """How the commands of calls are run, by the call's id."""
-    runner: CommandRunner | None = None
-    """Runs commands with less than everything; None only where nobody decides about calls."""
-    folders: tuple[str, ...] = ()
-    """The working folders, which a command does not lead the conversation out of; none for any."""
-    shown_in: Callable[[str], Callable[[str], bool]] = lambda _folder: lambda _name: True
-    """Says for a folder that is searched which of the names below it may be shown."""

@@ -7,12 +7,14 @@ from typing import Any, Final
 import msgspec
 
 from steno.guard.paths import Place, is_inside
-from steno.tools.base import Around, Execution, Outcome, Spec, ToolFailure
+from steno.tools.base import Execution, ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
+from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.missing_access import missing_access, was_refused
 from steno.tools.output import LIMIT, Capture, harmless, persisted, save
 from steno.tools.processes import Shell, exit_code, start
-from steno.tools.shells import Task, of
+from steno.tools.shells import Task
 
 __all__ = ["Bash", "TaskOutput", "TaskStop"]
 
@@ -38,16 +40,16 @@ class _Command(msgspec.Struct, frozen=True):
 class _Run:
     """A command in the foreground, and what it has printed."""
 
-    def __init__(self, around: Around, call: str) -> None:
+    def __init__(self, context: ToolContext, call: str) -> None:
         self.out, self.err = Capture(), Capture()
-        self._around = around
+        self._context = context
         self._call = call
 
     def take(self, stream: str, data: bytes) -> None:
         """Keep a piece, and show it to whoever watches."""
         text = (self.out if stream == "stdout" else self.err).take(data)
         if text:
-            self._around.progress(self._call, text)
+            self._context.progress(self._call, text)
 
     def finish(self) -> None:
         """Bring out what was held back."""
@@ -59,7 +61,7 @@ class _Run:
         self.out.close()
         self.err.close()
 
-    async def outcome(self, first: str, *, interrupted: bool) -> Outcome:
+    async def outcome(self, first: str, *, interrupted: bool) -> ToolResult:
         """Return what the call came to; `first` is said before the output, of a failure."""
         out, err = (capture.text.rstrip("\n") for capture in (self.out, self.err))
         joined = "\n".join(filter(None, (out, err)))
@@ -75,20 +77,20 @@ class _Run:
             joined = persisted(joined, path, size)
             detail |= {"persistedOutputPath": path, "persistedOutputSize": size}
         if not first:
-            return Outcome(joined or _NOTHING, detail)
+            return ToolResult(joined or _NOTHING, detail)
         said = "\n".join(filter(None, (first, joined)))
-        return Outcome(said, detail if interrupted else f"Error: {said}", is_error=True)
+        return ToolResult(said, detail if interrupted else f"Error: {said}", is_error=True)
 
     def _save(self) -> tuple[str, int]:
         pieces = (piece for each in (self.out, self.err) for piece in each.pieces())
-        return save(self._around, self._call, pieces)
+        return save(self._context, self._call, pieces)
 
 
 class Bash:
     """Runs a command with bash."""
 
-    spec = Spec(
-        name="Bash",
+    spec = own_spec(
+        "Bash",
         description=(
             "Runs a command with bash and returns what it prints.\n\n"
             "- The working directory stays from call to call; variables, functions and options do "
@@ -131,24 +133,26 @@ class Bash:
         },
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Run it."""
-        asked = taken(given, _Command)
+        asked = taken(tool_input, _Command)
         if not asked.command.strip():
             raise ToolFailure("The command is empty.")
         if not asked.timeout > 0:
             raise ToolFailure("The timeout must be more than 0 milliseconds.")
         if asked.run_in_background:
-            return await _in_background(asked, around, call)
-        run = _Run(around, call)
+            return await _in_background(asked, context, call)
+        run = _Run(context, call)
         try:
-            return await self._foreground(run, asked, around, call)
+            return await self._foreground(run, asked, context, call)
         finally:
             run.close()
 
-    async def _foreground(self, run: _Run, asked: _Command, around: Around, call: str) -> Outcome:
-        execution = around.executions.get(call, Execution())
-        shell = await start(asked.command, around, run.take, execution, outside=asked.outside)
+    async def _foreground(
+        self, run: _Run, asked: _Command, context: ToolContext, call: str
+    ) -> ToolResult:
+        execution = context.executions.get(call, Execution())
+        shell = await start(asked.command, context, run.take, execution, outside=asked.outside)
         seconds = min(asked.timeout, MOST) / _SECOND
         try:
             code = await asyncio.wait_for(shell.wait(), seconds)
@@ -159,11 +163,11 @@ class Bash:
         except asyncio.CancelledError:
             await shell.end()
             raise
-        of(around).keep(shell)
-        strayed = await asyncio.to_thread(_move, around, shell)
+        context.background.keep(shell)
+        strayed = await asyncio.to_thread(_move, context, shell)
         run.finish()
         if strayed:
-            run.take("stderr", f"Shell cwd was reset to {harmless(around.cwd)}\n".encode())
+            run.take("stderr", f"Shell cwd was reset to {harmless(context.cwd)}\n".encode())
             run.finish()
         first = f"Exit code {exit_code(code)}" if code else ""
         outcome = await run.outcome(first, interrupted=False)
@@ -172,30 +176,31 @@ class Bash:
         return outcome
 
 
-def _explained(outcome: Outcome, needs: str) -> Outcome:
+def _explained(outcome: ToolResult, needs: str) -> ToolResult:
     """Tell the model that a failed command was confined, and what it seems to lack."""
     note = _CONFINED.format(needs=f" It seems to need {needs}." if needs else "")
     content = f"{outcome.content}\n{note}"
-    return Outcome(content, f"Error: {content}", is_error=True, needs=needs)
+    return ToolResult(content, f"Error: {content}", is_error=True, needs=needs)
 
 
-def _move(around: Around, shell: Shell) -> bool:
+def _move(context: ToolContext, shell: Shell) -> bool:
     """Go where the command went, but not out of the working folders; say whether it left them.
 
     A link that leads to the same place stays as it was said.
     """
     there = shell.moved_to
-    if not there or not os.path.isdir(there) or os.path.realpath(around.cwd) == there:
+    if not there or not os.path.isdir(there) or os.path.realpath(context.cwd) == there:
         return False
-    if around.folders and not is_inside(Place.of(there), around.folders):
+    if context.folders and not is_inside(Place.of(there), context.folders):
         return True
-    around.cwd = there
+    context.cwd = there
     return False
 
 
-async def _in_background(asked: _Command, around: Around, call: str) -> Outcome:
-    background = of(around).background
-    shell = await background(asked.command, asked.description, around, call, outside=asked.outside)
+async def _in_background(asked: _Command, context: ToolContext, call: str) -> ToolResult:
+    shell = await context.background.start(
+        asked.command, asked.description, context, call, outside=asked.outside
+    )
     detail = {
         "stdout": "",
         "stderr": "",
@@ -209,7 +214,7 @@ async def _in_background(asked: _Command, around: Around, call: str) -> Outcome:
         f"Output is being written to: {shell.log.path}. You will be told when it ends; "
         "read that file, or use TaskOutput, to see what it has printed so far."
     )
-    return Outcome(said, detail)
+    return ToolResult(said, detail)
 
 
 # Looking after them
@@ -223,11 +228,11 @@ class _Output(msgspec.Struct, frozen=True):
     timeout: float = _USUAL_WAIT
 
 
-def _find(around: Around, *names: str) -> Task:
+def _find(context: ToolContext, *names: str) -> Task:
     name = next(filter(None, names), "")
     if not name:
         raise ToolFailure("The input does not fit this tool: it needs a `task_id`.")
-    task = of(around).tasks.get(name)
+    task = context.background.tasks.get(name)
     if task is None:
         raise ToolFailure(f"No task found with ID: {harmless(name)}")
     return task
@@ -236,8 +241,8 @@ def _find(around: Around, *names: str) -> Task:
 class TaskOutput:
     """Reads what a background task has printed since the last time."""
 
-    spec = Spec(
-        name="TaskOutput",
+    spec = own_spec(
+        "TaskOutput",
         description=(
             "Returns what a background task has printed since you last asked, its status and, "
             "when it has ended, its exit code. Waits for its end unless `block` is false."
@@ -255,15 +260,13 @@ class TaskOutput:
             },
             "required": ["task_id"],
         },
-        reads_only=True,
-        aliases=("BashOutput",),
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Read it."""
         del call
-        asked = taken(given, _Output)
-        task = _find(around, asked.task_id, asked.bash_id)
+        asked = taken(tool_input, _Output)
+        task = _find(context, asked.task_id, asked.bash_id)
         # The older tool, with its own name for the id, never waited.
         waits = asked.block and not asked.bash_id
         if waits and task.status == "running":
@@ -289,14 +292,14 @@ class TaskOutput:
             parts.append(f"<exit_code>{task.exit_code}</exit_code>")
         if output.strip():
             parts.append(f"<output>\n{output.rstrip()}\n</output>")
-        return Outcome("\n\n".join(parts), {"retrieval_status": retrieval, "task": told})
+        return ToolResult("\n\n".join(parts), {"retrieval_status": retrieval, "task": told})
 
 
 class TaskStop:
     """Ends a background task."""
 
-    spec = Spec(
-        name="TaskStop",
+    spec = own_spec(
+        "TaskStop",
         description="Ends a background task, with every process it has started.",
         schema={
             "type": "object",
@@ -305,14 +308,13 @@ class TaskStop:
                 "shell_id": {"type": "string", "description": "An older name for the same"},
             },
         },
-        aliases=("KillShell",),
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """End it."""
         del call
-        asked = taken(given, _Output)
-        task = _find(around, asked.task_id, asked.shell_id, asked.bash_id)
+        asked = taken(tool_input, _Output)
+        task = _find(context, asked.task_id, asked.shell_id, asked.bash_id)
         if task.status != "running":
             raise ToolFailure(f"Task {task.id} is not running (status: {task.status})")
         await task.stop()
@@ -323,4 +325,4 @@ class TaskStop:
             "task_type": task.kind,
             "command": task.command,
         }
-        return Outcome(msgspec.json.encode(detail).decode(), detail)
+        return ToolResult(msgspec.json.encode(detail).decode(), detail)

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.tools.base import Around, Outcome, Spec, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
+from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.patch import structured_patch
 from steno.tools.texts import Form, Text
@@ -85,12 +87,12 @@ class _MultiInput(msgspec.Struct, forbid_unknown_fields=True):
 class Edit:
     """The tool that makes one replacement."""
 
-    spec = Spec(name="Edit", description=_EDIT_WORDS, schema=_EDIT_SCHEMA)
+    spec = own_spec("Edit", description=_EDIT_WORDS, schema=_EDIT_SCHEMA)
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Make the replacement."""
-        asked = taken(given, _EditInput)
-        draft, old, patch = await _edit(asked.file_path, [asked], around, call)
+        asked = taken(tool_input, _EditInput)
+        draft, old, patch = await _edit(asked.file_path, [asked], context, call)
         detail = {
             "filePath": spoken(draft.path),
             "oldString": asked.old_string,
@@ -101,18 +103,18 @@ class Edit:
             "replaceAll": asked.replace_all,
         }
         done = "Made" if draft.status is None else "Changed"
-        return Outcome(f"{done} {shown(draft.path)}; {CURRENT}.", detail)
+        return ToolResult(f"{done} {shown(draft.path)}; {CURRENT}.", detail)
 
 
 class MultiEdit:
     """The tool that makes several replacements, or none."""
 
-    spec = Spec(name="MultiEdit", description=_MULTI_WORDS, schema=_MULTI_SCHEMA)
+    spec = own_spec("MultiEdit", description=_MULTI_WORDS, schema=_MULTI_SCHEMA)
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Make the replacements."""
-        asked = taken(given, _MultiInput)
-        draft, old, patch = await _edit(asked.file_path, asked.edits, around, call)
+        asked = taken(tool_input, _MultiInput)
+        draft, old, patch = await _edit(asked.file_path, asked.edits, context, call)
         detail = {
             "filePath": spoken(draft.path),
             "edits": msgspec.to_builtins(asked.edits),
@@ -126,16 +128,16 @@ class MultiEdit:
             f'{number}. "{_brief(change.old_string)}" is now "{_brief(change.new_string)}"'
             for number, change in enumerate(asked.edits, 1)
         ]
-        return Outcome("\n".join(lines), detail)
+        return ToolResult("\n".join(lines), detail)
 
 
 async def _edit(
-    path: str, edits: Sequence[_Change], around: Around, call: str
+    path: str, edits: Sequence[_Change], context: ToolContext, call: str
 ) -> tuple[Draft, str, list[dict[str, Any]]]:
     """Make all replacements in a file; return it, its text before, and what changed."""
     if not edits:
         raise ToolFailure("there is nothing to change: `edits` is empty")
-    draft = await asyncio.to_thread(take_up, path, around, call)
+    draft = await asyncio.to_thread(take_up, path, context, call)
     text = draft.text
     if text is None:
         raise ToolFailure(f"{shown(draft.path)} is not a text file")
@@ -146,7 +148,7 @@ async def _edit(
     new = await asyncio.to_thread(_replaced_in_turn, text, edits, draft)
     if new == text.raw and draft.status is not None:
         raise ToolFailure("the file would be the same afterwards: nothing was changed")
-    await save(draft, new, text.form, around)
+    await save(draft, new, text.form, context)
     before = text.text
     return (
         draft,

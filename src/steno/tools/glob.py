@@ -13,7 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.tools.base import Around, Outcome, Spec
+from steno.tools.base import ToolResult
+from steno.tools.catalogue import own_spec
+from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.listing import relative, walk, when_changed
 from steno.tools.patterns import folder_of, glob_pattern
@@ -53,21 +55,21 @@ class _Input(msgspec.Struct, forbid_unknown_fields=True):
 class Glob:
     """The tool."""
 
-    spec = Spec(name="Glob", description=_DESCRIPTION, schema=_SCHEMA, reads_only=True)
+    spec = own_spec("Glob", description=_DESCRIPTION, schema=_SCHEMA)
 
     def __init__(self, find: Finder | None = None) -> None:
         self._find = find or ripgrep
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Find files."""
-        asked = taken(given, _Input)
+        asked = taken(tool_input, _Input)
         began = time.monotonic()
-        folder, pattern = folder_of(asked.pattern, asked.path, around)
+        folder, pattern = folder_of(asked.pattern, asked.path, context)
         fits = glob_pattern(pattern)
-        real = await asyncio.to_thread(settled, folder, around, call)
-        names, is_all = await self._list(real, around)
-        found = await asyncio.to_thread(_newest, folder, names, fits, around.shown_in(folder))
-        paths = [relative(path, around) for path in found[:_SHOWN]]
+        real = await asyncio.to_thread(settled, folder, context, call)
+        names, is_all = await self._list(real, context)
+        found = await asyncio.to_thread(_newest, folder, names, fits, context.shown_in(folder))
+        paths = [relative(path, context) for path in found[:_SHOWN]]
         detail = {
             "filenames": [spoken(path) for path in paths],
             "durationMs": int((time.monotonic() - began) * 1000),
@@ -83,15 +85,15 @@ class Glob:
             )
         if not is_all:
             lines.append("(There are too many files to look at them all: narrow the path.)")
-        return Outcome("\n".join(lines), detail)
+        return ToolResult("\n".join(lines), detail)
 
-    async def _list(self, folder: str, around: Around) -> tuple[list[str], bool]:
+    async def _list(self, folder: str, context: ToolContext) -> tuple[list[str], bool]:
         """Return the paths of all files in a folder, and whether that is all of them."""
-        program = self._find(around.project, around.cwd, *around.folders)
+        program = self._find(context.project, context.cwd, *context.folders)
         if program is None:
             return await asyncio.to_thread(_walked, folder)
         command = [program, *FLAGS, "--files", "--null", "./"]
-        ran = await run_program(command, folder, env=around.env)
+        ran = await run_program(command, folder, env=context.env)
         names = os.fsdecode(ran.out).split("\0")[:-1]
         return [name.removeprefix("./") for name in names], not (ran.is_cut or ran.is_late)
 

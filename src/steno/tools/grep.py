@@ -6,7 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.tools.base import Around, Outcome, Spec, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
+from steno.tools.context import ToolContext
 from steno.tools.grep_results import show_counts, show_files, show_lines
 from steno.tools.grep_search import LONGEST, WRONG, Job, Search
 from steno.tools.inputs import taken
@@ -63,37 +65,37 @@ _SCHEMA: Final[dict[str, Any]] = {
 class Grep:
     """The tool."""
 
-    spec = Spec(name="Grep", description=_DESCRIPTION, schema=_SCHEMA, reads_only=True)
+    spec = own_spec("Grep", description=_DESCRIPTION, schema=_SCHEMA)
 
     def __init__(self, find: Finder | None = None) -> None:
         self._find = find or ripgrep
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Search."""
-        asked = taken(given, Search)
-        job = await asyncio.to_thread(_job, asked, around, call)
-        program = self._find(around.project, around.cwd, *around.folders)
+        asked = taken(tool_input, Search)
+        job = await asyncio.to_thread(_job, asked, context, call)
+        program = self._find(context.project, context.cwd, *context.folders)
         if program is None:
             given_on = msgspec.json.encode(asked)
             ran = await run_self("steno.tools.grep_stand_in", job.real, job.name, given=given_on)
         else:
-            ran = await run_program(_command(program, job), job.real, env=around.env)
+            ran = await run_program(_command(program, job), job.real, env=context.env)
         _refuse(ran, asked)
         shapes = {"content": show_lines, "count": show_counts, "files_with_matches": show_files}
-        outcome = await asyncio.to_thread(shapes[asked.output_mode], ran.out, job, around)
+        outcome = await asyncio.to_thread(shapes[asked.output_mode], ran.out, job, context)
         note = ""
         if ran.is_late or ran.is_cut:
             why = "it took too long" if ran.is_late else "there was too much"
             note = f"\n\n(The search was ended early, as {why}: narrow it.)"
-        return Outcome(f"{outcome.content}{note}", outcome.detail)
+        return ToolResult(f"{outcome.content}{note}", outcome.detail)
 
 
-def _job(asked: Search, around: Around, call: str) -> Job:
+def _job(asked: Search, context: ToolContext, call: str) -> Job:
     for words in (asked.pattern, asked.glob or "", asked.type or ""):
         if "\0" in words or words.encode("utf-8", "replace").decode("utf-8") != words:
             raise ToolFailure(f"{shown(words)} cannot be looked for")
-    path = place(asked.path or ".", around)
-    real = settled(path, around, call)
+    path = place(asked.path or ".", context)
+    real = settled(path, context, call)
     if os.path.isdir(real):
         return Job(asked, path, "", real)
     if os.path.isfile(real):
@@ -102,7 +104,7 @@ def _job(asked: Search, around: Around, call: str) -> Job:
     if os.path.lexists(path):
         raise ToolFailure(f"{shown(path)} is neither a file nor a folder")
     raise ToolFailure(
-        f"{shown(path)} does not exist. The working directory is {shown(around.cwd)}."
+        f"{shown(path)} does not exist. The working directory is {shown(context.cwd)}."
     )
 
 

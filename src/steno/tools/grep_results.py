@@ -5,7 +5,8 @@ import re
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
-from steno.tools.base import Around, Outcome
+from steno.tools.base import ToolResult
+from steno.tools.context import ToolContext
 from steno.tools.grep_search import Job, Search
 from steno.tools.listing import relative, when_changed
 from steno.tools.words import shown, spoken
@@ -23,13 +24,13 @@ _Lines: TypeAlias = list[tuple[str, list[str]]]
 """Files and the lines to show of each."""
 
 
-def show_lines(out: bytes, job: Job, around: Around) -> Outcome:
+def show_lines(out: bytes, job: Job, context: ToolContext) -> ToolResult:
     """Show the lines that were found."""
-    found = sorted(_shown(_parsed(out), job, around), key=itemgetter(0))
+    found = sorted(_shown(_parsed(out), job, context), key=itemgetter(0))
     lines: list[str] = []
     has_groups = any(job.asked.around)
     for path, texts in found:
-        name = shown(relative(os.path.join(job.folder, path), around))
+        name = shown(relative(os.path.join(job.folder, path), context))
         lines += ["--"] * (has_groups and bool(lines))
         lines += texts if job.name else [_led(name, text, job.asked) for text in texts]
     chosen, limits = _chosen(lines, job.asked)
@@ -43,14 +44,14 @@ def show_lines(out: bytes, job: Job, around: Around) -> Outcome:
         "totalLines": len(lines),
         **limits,
     }
-    return Outcome((content or "No matches found") + _rest(lines, chosen, job.asked), detail)
+    return ToolResult((content or "No matches found") + _rest(lines, chosen, job.asked), detail)
 
 
-def _shown(found: _Lines, job: Job, around: Around) -> _Lines:
+def _shown(found: _Lines, job: Job, context: ToolContext) -> _Lines:
     """Leave out the files that are kept from being read; a single one was judged by its name."""
     if job.name:
         return found
-    is_shown = around.shown_in(job.folder)
+    is_shown = context.shown_in(job.folder)
     return [(path, texts) for path, texts in found if is_shown(path)]
 
 
@@ -97,11 +98,11 @@ def _end_group(found: _Lines) -> None:
         found[-1][1].pop()
 
 
-def show_counts(out: bytes, job: Job, around: Around) -> Outcome:
+def show_counts(out: bytes, job: Job, context: ToolContext) -> ToolResult:
     """Say how many lines were found in each file."""
-    found = sorted(_shown(_parsed(out), job, around))
+    found = sorted(_shown(_parsed(out), job, context))
     counts = [(path, int(text)) for path, (text, *_) in found if text.isdigit()]
-    paths = [relative(os.path.join(job.folder, path), around) for path, _ in counts]
+    paths = [relative(os.path.join(job.folder, path), context) for path, _ in counts]
     lines = [f"{shown(path)}:{count}" for path, (_, count) in zip(paths, counts, strict=True)]
     chosen, limits = _chosen(lines, job.asked)
     content = "\n".join(chosen)
@@ -116,18 +117,18 @@ def show_counts(out: bytes, job: Job, around: Around) -> Outcome:
         **limits,
     }
     if not chosen:
-        return Outcome("No matches found" + _rest(lines, chosen, job.asked), detail)
+        return ToolResult("No matches found" + _rest(lines, chosen, job.asked), detail)
     words = f"{content}\n\n{matches:,} in {_files_words(len(chosen))}"
-    return Outcome(words + _rest(lines, chosen, job.asked), detail)
+    return ToolResult(words + _rest(lines, chosen, job.asked), detail)
 
 
-def show_files(out: bytes, job: Job, around: Around) -> Outcome:
+def show_files(out: bytes, job: Job, context: ToolContext) -> ToolResult:
     """Name the files, the newest first."""
     every_name = [name.removeprefix("./") for name in os.fsdecode(out).split("\0")[:-1]]
-    names = [name for name, _ in _shown([(name, []) for name in every_name], job, around)]
+    names = [name for name, _ in _shown([(name, []) for name in every_name], job, context)]
     paths = sorted(os.path.join(job.folder, name) for name in names)
     paths.sort(key=when_changed, reverse=True)
-    every = [relative(path, around) for path in paths]
+    every = [relative(path, context) for path in paths]
     chosen, detail = _chosen(every, job.asked)
     filenames = [spoken(path) for path in chosen]
     detail = {
@@ -137,9 +138,9 @@ def show_files(out: bytes, job: Job, around: Around) -> Outcome:
         **detail,
     }
     if not chosen:
-        return Outcome("No files found" + _rest(every, chosen, job.asked), detail)
+        return ToolResult("No files found" + _rest(every, chosen, job.asked), detail)
     words = "\n".join([f"Found {_files_words(len(chosen))}", *map(shown, chosen)])
-    return Outcome(words + _rest(every, chosen, job.asked), detail)
+    return ToolResult(words + _rest(every, chosen, job.asked), detail)
 
 
 def _files_words(count: int) -> str:

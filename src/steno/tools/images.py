@@ -3,7 +3,7 @@
 from base64 import b64encode
 from typing import Any, Final
 
-from steno.tools.base import Outcome, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
 from steno.tools.words import shown, size_words
 
 __all__ = ["media_type_of", "show_image"]
@@ -19,7 +19,7 @@ def media_type_of(head: bytes) -> str:
     return header.media_type if header is not None else ""
 
 
-def show_image(path: str, data: bytes) -> Outcome:
+def show_image(path: str, data: bytes) -> ToolResult:
     """Return an image as one.
 
     Raises:
@@ -49,4 +49,4 @@ def show_image(path: str, data: bytes) -> Outcome:
             "displayWidth": header.width,
             "displayHeight": header.height,
         }
-    return Outcome([{"type": "image", "source": source}], {"type": "image", "file": file})
+    return ToolResult([{"type": "image", "source": source}], {"type": "image", "file": file})

@@ -11,13 +11,13 @@ __all__ = ["taken"]
 _Input = TypeVar("_Input", bound=msgspec.Struct)
 
 
-def taken(given: dict[str, Any], kind: type[_Input]) -> _Input:
+def taken(tool_input: dict[str, Any], kind: type[_Input]) -> _Input:
     """Return a call's input as a value of that kind; numbers and switches may come as text.
 
     Raises:
         ToolFailure: something is missing, unknown or of another type; the words say where.
     """
     try:
-        return msgspec.convert(given, type=kind, strict=False)
+        return msgspec.convert(tool_input, type=kind, strict=False)
     except msgspec.ValidationError as error:
         raise ToolFailure(f"The input does not fit this tool: {error}") from error

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.tools.base import Around
+from steno.tools.context import ToolContext
 
 __all__ = ["relative", "walk", "when_changed"]
 
@@ -101,7 +101,7 @@ def when_changed(path: str) -> int:
         return 0
 
 
-def relative(path: str, around: Around) -> str:
+def relative(path: str, context: ToolContext) -> str:
     """Return a path as seen from the working directory, if it is in there."""
-    folder = around.cwd.rstrip(os.sep) + os.sep
+    folder = context.cwd.rstrip(os.sep) + os.sep
     return path.removeprefix(folder) or path

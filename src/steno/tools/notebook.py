@@ -7,7 +7,9 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from steno.format.values import as_list, as_object
-from steno.tools.base import Around, Outcome, Spec, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
+from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.texts import Text
 from steno.tools.words import shown, spoken
@@ -186,26 +188,26 @@ class _Input(msgspec.Struct, forbid_unknown_fields=True):
 class NotebookEdit:
     """The tool."""
 
-    spec = Spec(name="NotebookEdit", description=_DESCRIPTION, schema=_SCHEMA)
+    spec = own_spec("NotebookEdit", description=_DESCRIPTION, schema=_SCHEMA)
 
-    async def run(self, given: Json, around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: Json, context: ToolContext, call: str) -> ToolResult:
         """Change one cell."""
-        asked = taken(given, _Input)
+        asked = taken(tool_input, _Input)
         if not is_notebook(asked.notebook_path):
             raise ToolFailure(f"{shown(asked.notebook_path)} is not a notebook: use Edit")
-        draft = await asyncio.to_thread(take_up, asked.notebook_path, around, call)
+        draft = await asyncio.to_thread(take_up, asked.notebook_path, context, call)
         text = _text_of(draft)
         notebook = parse(text.text, draft.path)
         detail = _change(notebook, asked)
         detail["notebook_path"] = spoken(draft.path)
         detail["original_file"] = text.text
         detail["updated_file"] = updated = _written(notebook, text.text)
-        await save(draft, text.form.dress(updated), text.form, around)
+        await save(draft, text.form.dress(updated), text.form, context)
         done = {"replace": "Changed", "insert": "Inserted", "delete": "Deleted"}[asked.edit_mode]
         words = f"{done} cell {shown(detail['cell_id'])}"
         if asked.edit_mode != "delete":
             words += f"; its text is now:\n{asked.new_source}"
-        return Outcome(words, detail)
+        return ToolResult(words, detail)
 
 
 def _text_of(draft: Draft) -> Text:

@@ -10,11 +10,14 @@ import re
 import string
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from steno.store.disk import FOLDER, open_private
-from steno.tools.base import Around, ToolFailure
+from steno.tools.base import ToolFailure
 from steno.tools.words import size_words, worded
+
+if TYPE_CHECKING:
+    from steno.tools.context import ToolContext
 
 __all__ = [
     "LIMIT",
@@ -225,9 +228,9 @@ class Log:
 # Saving it
 
 
-def folder_for_results(around: Around) -> str:
+def folder_for_results(context: "ToolContext") -> str:
     """Return the folder for output that is too big to record; it is there afterwards."""
-    folder = os.path.join(around.folder, "tool-results")
+    folder = os.path.join(context.folder, "tool-results")
     os.makedirs(folder, mode=FOLDER, exist_ok=True)
     return folder
 
@@ -237,14 +240,14 @@ def result_name(call: str) -> str:
     return f"{call if _PLAIN_NAME.fullmatch(call) else new_id('b')}.txt"
 
 
-def save(around: Around, call: str, pieces: Iterable[bytes]) -> tuple[str, int]:
+def save(context: "ToolContext", call: str, pieces: Iterable[bytes]) -> tuple[str, int]:
     """Write the output of a call to a file of its own; return its path and size.
 
     Raises:
         ToolFailure: it cannot be written.
     """
     try:
-        path = os.path.join(folder_for_results(around), result_name(call))
+        path = os.path.join(folder_for_results(context), result_name(call))
         return path, put_file(path, pieces)
     except OSError as error:
         raise ToolFailure(

@@ -5,7 +5,8 @@ import re
 from typing import Final
 
 from steno.guard.told import told_folder
-from steno.tools.base import Around, ToolFailure
+from steno.tools.base import ToolFailure
+from steno.tools.context import ToolContext
 from steno.tools.texts import place
 from steno.tools.words import shown
 
@@ -17,7 +18,7 @@ _SIGN: Final = re.compile(r"\*+|\?|\[[!^]?\]?[^\]]*\]|\\.|.", re.DOTALL)
 _RANGE: Final = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 
 
-def folder_of(pattern: str, path: str | None, around: Around) -> tuple[str, str]:
+def folder_of(pattern: str, path: str | None, context: ToolContext) -> tuple[str, str]:
     """Return the folder that a pattern is about, and what is left of the pattern inside of it.
 
     Raises:
@@ -25,9 +26,9 @@ def folder_of(pattern: str, path: str | None, around: Around) -> tuple[str, str]
     """
     if not pattern:
         raise ToolFailure("the pattern is empty")
-    place(pattern, around)
-    folder = place(path or ".", around)
-    folder, pattern = told_folder(pattern, folder, around.cwd, around.env.get("HOME", ""))
+    place(pattern, context)
+    folder = place(path or ".", context)
+    folder, pattern = told_folder(pattern, folder, context.cwd, context.env.get("HOME", ""))
     if not os.path.isdir(folder):
         raise ToolFailure(f"there is no folder {shown(folder)}")
     return folder, pattern

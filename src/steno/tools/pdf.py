@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.tools.base import Outcome, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
 from steno.tools.programs import run_self
 from steno.tools.words import shown, size_words, spoken
 
@@ -28,7 +28,7 @@ class Pdf(msgspec.Struct, frozen=True):
     data: bytes
 
 
-async def show_pdf(pdf: Pdf, pages: str | None) -> Outcome:
+async def show_pdf(pdf: Pdf, pages: str | None) -> ToolResult:
     """Return a PDF as a document, or those of its pages that are named.
 
     Raises:
@@ -52,7 +52,7 @@ async def show_pdf(pdf: Pdf, pages: str | None) -> Outcome:
         {"type": "text", "text": words},
         {"type": "document", "source": source},
     ]
-    return Outcome(blocks, {"type": "pdf", "file": file})
+    return ToolResult(blocks, {"type": "pdf", "file": file})
 
 
 def _pages(pages: str) -> tuple[int, int]:

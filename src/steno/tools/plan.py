@@ -1,8 +1,8 @@
 """EnterPlanMode and ExitPlanMode: looking first, and going on when the user agrees.
 
-Both ask with `around.ask("plan", {"step": "enter" | "exit", "plan": …, "file": …, "call": …})`; the
+Both ask with `context.ask("plan", {"step": "enter" | "exit", "plan": …, "file": …, "call": …})`; the
 answer is `{"approved": bool, "mode": …, "words": …}`. The mode that follows is left as a request in
-`around.kept["mode"]`; the plan is the file that `around.kept["plan_file"]` names.
+`context.plan.permission_mode`; the plan is the file that `context.plan.file` names.
 """
 
 import asyncio
@@ -11,7 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
-from steno.tools.base import Answer, Around, Outcome, Spec, ToolFailure
+from steno.tools.base import Answer, ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
+from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.output import put_file
 from steno.tools.words import worded
@@ -22,46 +24,45 @@ _LONGEST: Final = 1 << 20
 _REJECTED: Final = "User rejected tool use"
 
 
-async def _ask(around: Around, what: dict[str, Any]) -> Answer:
-    answer = await around.ask("plan", what) if around.ask else None
+async def _ask(context: ToolContext, what: dict[str, Any]) -> Answer:
+    answer = await context.ask("plan", what) if context.ask else None
     if answer is None:
         step = "begin with a plan" if what["step"] == "enter" else "agree to the plan"
         raise ToolFailure(f"Nobody is there who could {step}.")
     return answer
 
 
-def _refused(what: str, answer: Answer) -> Outcome:
+def _refused(what: str, answer: Answer) -> ToolResult:
     words = str(answer.get("words") or "")
     said = f"The user said: {words}" if words else "Stop here, and wait for what the user says."
-    return Outcome(f"The user does not want {what}. {said}", _REJECTED, is_error=True)
+    return ToolResult(f"The user does not want {what}. {said}", _REJECTED, is_error=True)
 
 
 class EnterPlanMode:
     """Asks to look and plan first."""
 
-    spec = Spec(
-        name="EnterPlanMode",
+    spec = own_spec(
+        "EnterPlanMode",
         description=(
             "Asks the user to let you look around and write a plan before anything is changed. "
             "Use it for work with several possible ways, or that touches many files; not for "
             "small, clear changes."
         ),
         schema={"type": "object", "properties": {}},
-        reads_only=True,
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Ask."""
-        del given
-        path = around.kept.get("plan_file")
-        answer = await _ask(around, {"step": "enter", "plan": None, "file": path, "call": call})
+        del tool_input
+        path = context.plan.file
+        answer = await _ask(context, {"step": "enter", "plan": None, "file": path, "call": call})
         if not answer.get("approved"):
             return _refused("a plan first", answer)
-        around.kept["mode"] = "plan"
+        context.plan.permission_mode = "plan"
         message = "Entered plan mode. Look around and work out how to do it."
         where = f" Write the plan to {path}, the only file you may change." if path else ""
         words = f"{message} Change nothing.{where} When it is ready, call ExitPlanMode."
-        return Outcome(words, {"message": message})
+        return ToolResult(words, {"message": message})
 
 
 class _Exit(msgspec.Struct, frozen=True):
@@ -71,8 +72,8 @@ class _Exit(msgspec.Struct, frozen=True):
 class ExitPlanMode:
     """Shows the plan, and asks to go on."""
 
-    spec = Spec(
-        name="ExitPlanMode",
+    spec = own_spec(
+        "ExitPlanMode",
         description=(
             "Shows the user the plan that you have written to the plan file, and asks to go on "
             "with it. Only in plan mode, when the plan is complete; not to answer a question."
@@ -94,28 +95,26 @@ class ExitPlanMode:
                 }
             },
         },
-        reads_only=True,
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Show it and ask."""
-        said = taken(given, _Exit).plan
-        path = around.kept.get("plan_file")
-        path = path if isinstance(path, str) else None
+        said = taken(tool_input, _Exit).plan
+        path = context.plan.file
         # Older clients have the plan as an input: then the file is ours to write.
         if said and path:
             await asyncio.to_thread(_write, path, said)
         plan = said or (await asyncio.to_thread(_read, path) if path else None)
         what = {"step": "exit", "plan": plan, "file": path, "call": call}
-        answer = await _ask(around, what)
+        answer = await _ask(context, what)
         if not answer.get("approved"):
             return _refused("to go on with this plan", answer)
-        around.kept["mode"] = str(answer.get("mode") or "default")
+        context.plan.permission_mode = str(answer.get("mode") or "default")
         words = "User has approved exiting plan mode. You can now proceed."
         if plan:
             where = f" It is kept in {path}." if path else ""
             words = f"{words}{where}\n\n## Approved plan\n{plan}"
-        return Outcome(words, {"plan": plan, "isAgent": False, "filePath": path})
+        return ToolResult(words, {"plan": plan, "isAgent": False, "filePath": path})
 
 
 def _read(path: str) -> str | None:

@@ -1,6 +1,6 @@
 """Commands that run: each in a session of its own, with an end that nothing of it outlives.
 
-shell = await start("make test", around, take)      # take(stream, bytes) while it runs
+shell = await start("make test", context, take)      # take(stream, bytes) while it runs
 code = await shell.wait()                           # or: await shell.end()
 
 A command's processes are found by their session and group, by whose children they are and, where
@@ -15,25 +15,19 @@ import signal
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from steno.errors import StenoError
-from steno.tools.base import Around, Execution, Process, Streams, ToolFailure
+from steno.tools.base import Execution, Process, Streams, ToolFailure
 from steno.tools.output import new_id
 
-__all__ = ["GRACE", "MARK", "Shell", "Take", "Wrap", "exit_code", "kin", "start"]
+if TYPE_CHECKING:
+    from steno.tools.context import ToolContext
+
+__all__ = ["GRACE", "MARK", "Shell", "Take", "exit_code", "kin", "start"]
 
 Take: TypeAlias = Callable[[str, bytes], None]
 """Called with `stdout` or `stderr` and a piece of what a command printed."""
-
-
-class Wrap(Protocol):
-    """Puts a command into a sandbox: `around.kept["wrap"]`, where there is one."""
-
-    def __call__(self, argv: list[str], *, command: str, cwd: str, outside: bool) -> list[str]:
-        """Return other arguments; `outside` says that it was asked to be let out."""
-        ...
-
 
 GRACE: Final = 1.0
 """How many seconds a command has between being asked to end and being killed."""
@@ -126,7 +120,7 @@ class Shell:
         self._exit: asyncio.Task[int] | None = None
 
     async def launch(
-        self, command: str, around: Around, execution: Execution, *, outside: bool = False
+        self, command: str, context: "ToolContext", execution: Execution, *, outside: bool = False
     ) -> None:
         """Start it, confined as its execution says; raises `ToolFailure` if that fails.
 
@@ -136,22 +130,22 @@ class Shell:
 
         descriptor = fcntl.fcntl(self._where.write, fcntl.F_DUPFD_CLOEXEC, _CWD_DESCRIPTOR)
         out, err = self._pipes
-        marks = ",".join(filter(None, (around.env.get(MARK), self.mark)))
+        marks = ",".join(filter(None, (context.env.get(MARK), self.mark)))
         try:
-            env = {**around.env, MARK: marks}
-            if around.runner is not None:
-                env = await around.runner.environment(command, around.cwd, execution, env)
+            env = {**context.env, MARK: marks}
+            if context.runner is not None:
+                env = await context.runner.environment(command, context.cwd, execution, env)
                 env[MARK] = marks
             if execution.isolation in {"read", "edit"}:
                 streams = Streams(out.write, err.write, (descriptor,))
-                process = await _confined(command, streams, around, execution, env)
+                process = await _confined(command, streams, context, execution, env)
             else:
                 process = await asyncio.create_subprocess_exec(
-                    *_argv(command, descriptor, around, outside=outside),
+                    *_argv(command, descriptor, context, outside=outside),
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=out.write,
                     stderr=err.write,
-                    cwd=around.cwd,
+                    cwd=context.cwd,
                     env=env,
                     start_new_session=True,
                     pass_fds=(descriptor,),
@@ -275,36 +269,35 @@ def exit_code(code: int) -> int:
 async def _confined(
     command: str,
     streams: Streams,
-    around: Around,
+    context: "ToolContext",
     execution: Execution,
     env: dict[str, str],
 ) -> Process:
-    if around.runner is None:
+    if context.runner is None:
         raise ToolFailure("The command was not run: nothing here can confine it.")
-    return await around.runner.start(
-        _bash_argv(command, streams.more[0], around),
+    return await context.runner.start(
+        _bash_argv(command, streams.more[0], context),
         command=command,
-        cwd=around.cwd,
+        cwd=context.cwd,
         edits=execution.isolation == "edit",
         env=env,
         streams=streams,
     )
 
 
-def _argv(command: str, descriptor: int, around: Around, *, outside: bool) -> list[str]:
-    argv = _bash_argv(command, descriptor, around)
-    wrap: Wrap | None = around.kept.get("wrap")
-    if wrap is None:
+def _argv(command: str, descriptor: int, context: "ToolContext", *, outside: bool) -> list[str]:
+    argv = _bash_argv(command, descriptor, context)
+    if context.sandbox is None:
         return argv
-    return list(wrap(argv, command=command, cwd=around.cwd, outside=outside))
+    return list(context.sandbox(argv, command=command, cwd=context.cwd, outside=outside))
 
 
-def _bash_argv(command: str, descriptor: int, around: Around) -> list[str]:
+def _bash_argv(command: str, descriptor: int, context: "ToolContext") -> list[str]:
     bash = "/bin/bash"
     if not os.path.exists(bash):
         import shutil
 
-        bash = shutil.which("bash", path=around.env.get("PATH"))
+        bash = shutil.which("bash", path=context.env.get("PATH"))
     if bash is None:
         raise ToolFailure("There is no bash on this machine, so no command can be run.")
     parts = (_HERE.format(fd=descriptor), _MOVES, _TRAP, f"eval {shlex.quote(command)}")
@@ -312,21 +305,21 @@ def _bash_argv(command: str, descriptor: int, around: Around) -> list[str]:
 
 
 async def start(
-    command: str, around: Around, take: Take, execution: Execution, *, outside: bool = False
+    command: str, context: "ToolContext", take: Take, execution: Execution, *, outside: bool = False
 ) -> Shell:
     """Start a command in a conversation's directory.
 
     Raises:
         ToolFailure: it cannot be started.
     """
-    if not await asyncio.to_thread(os.path.isdir, around.cwd):
-        gone, around.cwd = around.cwd, around.project
+    if not await asyncio.to_thread(os.path.isdir, context.cwd):
+        gone, context.cwd = context.cwd, context.project
         raise ToolFailure(
             f"The working directory {gone} is no longer there, so nothing was run. "
-            f"The next command starts in {around.project}."
+            f"The next command starts in {context.project}."
         )
     shell = Shell(take, new_id("c"))
-    await shell.launch(command, around, execution, outside=outside)
+    await shell.launch(command, context, execution, outside=outside)
     return shell
 
 

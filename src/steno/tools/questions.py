@@ -4,7 +4,9 @@ from typing import Any, cast
 
 import msgspec
 
-from steno.tools.base import Around, Outcome, Spec, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
+from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 
 __all__ = ["AskUserQuestion"]
@@ -34,12 +36,12 @@ _FEWEST_OPTIONS = 2
 class AskUserQuestion:
     """Asks the user.
 
-    `around.ask("question", {"questions": …, "call": …})` answers with `{"answers": {question:
+    `context.ask("question", {"questions": …, "call": …})` answers with `{"answers": {question:
     words or a list of them}, "annotations": {…}}`; None, or no answers, when nobody is there.
     """
 
-    spec = Spec(
-        name="AskUserQuestion",
+    spec = own_spec(
+        "AskUserQuestion",
         description=(
             "Asks the user one to four questions, each with two to four answers to choose from; "
             "the user can always answer in words of their own. Ask where a choice is theirs to "
@@ -91,16 +93,17 @@ class AskUserQuestion:
             },
             "required": ["questions"],
         },
-        reads_only=True,
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Ask."""
-        questions = taken(given, _Questions).questions
+        questions = taken(tool_input, _Questions).questions
         _look(questions)
         shown: list[dict[str, Any]] = msgspec.to_builtins(questions)
         answer = (
-            await around.ask("question", {"questions": shown, "call": call}) if around.ask else None
+            await context.ask("question", {"questions": shown, "call": call})
+            if context.ask
+            else None
         )
         if answer is None:
             raise ToolFailure(
@@ -116,7 +119,7 @@ class AskUserQuestion:
             raise ToolFailure("The user did not answer the questions.")
         said = ", ".join(f'"{question}"="{words}"' for question, words in answers.items())
         words = f"Your questions have been answered: {said}. Go on with these answers in mind."
-        return Outcome(words, detail)
+        return ToolResult(words, detail)
 
 
 def _look(questions: list[_Question]) -> None:

@@ -8,7 +8,9 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from steno.tools.base import Around, Outcome, Spec, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
+from steno.tools.context import ToolContext
 from steno.tools.images import media_type_of, show_image
 from steno.tools.inputs import taken
 from steno.tools.notebook import cell_blocks, cell_details, is_notebook, parse
@@ -97,37 +99,37 @@ class _Input(msgspec.Struct, forbid_unknown_fields=True):
 class Read:
     """The tool."""
 
-    spec = Spec(name="Read", description=_DESCRIPTION, schema=_SCHEMA, reads_only=True)
+    spec = own_spec("Read", description=_DESCRIPTION, schema=_SCHEMA)
 
-    async def run(self, given: Json, around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: Json, context: ToolContext, call: str) -> ToolResult:
         """Read a file."""
-        asked = taken(given, _Input)
+        asked = taken(tool_input, _Input)
         if (asked.offset or 0) < 0 or (asked.limit is not None and asked.limit < 1):
             raise ToolFailure("`offset` and `limit` count lines from 1 on")
-        path = place(asked.file_path, around)
-        real = await asyncio.to_thread(settled, path, around, call)
-        found = await asyncio.to_thread(_read, path, real, asked, around)
-        return found if isinstance(found, Outcome) else await show_pdf(found, asked.pages)
+        path = place(asked.file_path, context)
+        real = await asyncio.to_thread(settled, path, context, call)
+        found = await asyncio.to_thread(_read, path, real, asked, context)
+        return found if isinstance(found, ToolResult) else await show_pdf(found, asked.pages)
 
 
-def _read(path: str, real: str, asked: _Input, around: Around) -> Outcome | Pdf:
-    descriptor, status = open_file(path, real, around)
+def _read(path: str, real: str, asked: _Input, context: ToolContext) -> ToolResult | Pdf:
+    descriptor, status = open_file(path, real, context)
     try:
         head = read_up_to(descriptor, _HEAD, path)
         if head.startswith(b"%PDF-"):
-            found: Outcome | Pdf = Pdf(path, _all(descriptor, head, _MOST_PDF, path))
+            found: ToolResult | Pdf = Pdf(path, _all(descriptor, head, _MOST_PDF, path))
         elif media_type_of(head):
             found = show_image(path, _all(descriptor, head, MOST_WHOLE, path))
         elif asked.pages is not None:
             raise ToolFailure(f"{shown(path)} is not a PDF: leave `pages` out")
         elif status.st_size > MOST_WHOLE and not is_notebook(path):
-            return _streamed(descriptor, head, status, path, asked, around)
+            return _streamed(descriptor, head, status, path, asked, context)
         else:
             data = _all(descriptor, head, MOST_WHOLE, path)
-            return _text(path, real, data, status, asked, around)
+            return _text(path, real, data, status, asked, context)
     finally:
         os.close(descriptor)
-    around.seen[real] = stamp_of(status)
+    context.seen[real] = stamp_of(status)
     return found
 
 
@@ -142,9 +144,9 @@ def _all(descriptor: int, head: bytes, most: int, path: str) -> bytes:
 
 
 def _text(
-    path: str, real: str, data: bytes, status: os.stat_result, asked: _Input, around: Around
-) -> Outcome:
-    text = decode(data, form_of(around, real, status))
+    path: str, real: str, data: bytes, status: os.stat_result, asked: _Input, context: ToolContext
+) -> ToolResult:
+    text = decode(data, form_of(context, real, status))
     if text is None:
         raise _binary(path, len(data))
     if is_notebook(path):
@@ -152,7 +154,7 @@ def _text(
     else:
         lines = text.text.split("\n")
         outcome = _numbered(path, lines[asked.first - 1 :][: asked.most_lines], len(lines), asked)
-    remember(around, real, status, text.form)
+    remember(context, real, status, text.form)
     return outcome
 
 
@@ -169,8 +171,8 @@ def _streamed(
     status: os.stat_result,
     path: str,
     asked: _Input,
-    around: Around,
-) -> Outcome:
+    context: ToolContext,
+) -> ToolResult:
     """Show a part of a file that is too big to be taken into memory."""
     size = status.st_size
     if size > _MOST_STREAMED:
@@ -193,7 +195,7 @@ def _streamed(
     if text is None:
         raise _binary(path, size)
     lines = text.text.split("\n")
-    around.seen[os.path.realpath(path)] = stamp_of(status)
+    context.seen[os.path.realpath(path)] = stamp_of(status)
     return _numbered(path, lines[: asked.most_lines], number, asked)
 
 
@@ -232,7 +234,7 @@ def _part(chunk: bytes, skip: int, until: int) -> bytes:
     return chunk[start:end]
 
 
-def _numbered(path: str, lines: list[str], total: int, asked: _Input) -> Outcome:
+def _numbered(path: str, lines: list[str], total: int, asked: _Input) -> ToolResult:
     """Show lines with their numbers, and say what is left."""
     first = asked.first
     fitting = _fitting([_cut(line) for line in lines], asked.most_characters)
@@ -247,16 +249,16 @@ def _numbered(path: str, lines: list[str], total: int, asked: _Input) -> Outcome
         },
     }
     if total == 1 and fitting == [""]:
-        return Outcome(f"{shown(path)} exists, but it is empty.", detail)
+        return ToolResult(f"{shown(path)} exists, but it is empty.", detail)
     if not fitting:
-        return Outcome(
+        return ToolResult(
             f"{shown(path)} has only {total:,} lines: line {first:,} is behind its end.", detail
         )
     words = "\n".join(f"{number}\t{line}" for number, line in enumerate(fitting, first))
     after = first + len(fitting)
     if after <= total:
         words += f"\n\n(Lines {first:,} to {after - 1:,} of {total:,}; go on with offset: {after}.)"
-    return Outcome(words, detail)
+    return ToolResult(words, detail)
 
 
 def _cut(line: str) -> str:
@@ -274,7 +276,7 @@ def _fitting(lines: list[str], most: int) -> list[str]:
     return lines
 
 
-def _cells(path: str, text: str, asked: _Input) -> Outcome:
+def _cells(path: str, text: str, asked: _Input) -> ToolResult:
     cells = cell_details(parse(text, path))
     wanted = cells[asked.first - 1 :][: asked.limit or len(cells)]
     blocks: list[Json] = []
@@ -289,4 +291,4 @@ def _cells(path: str, text: str, asked: _Input) -> Outcome:
             break
         blocks += added
     detail = {"type": "notebook", "file": {"filePath": spoken(path), "cells": wanted}}
-    return Outcome(blocks or f"{shown(path)} has no cells to show.", detail)
+    return ToolResult(blocks or f"{shown(path)} has no cells to show.", detail)

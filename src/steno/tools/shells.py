@@ -1,25 +1,28 @@
 """What a conversation has running in the background, and its end.
 
-shell = await of(around).background("make watch", "Watch", around, call)
+shell = await context.background.start("make watch", "Watch", context, call)
 await shell.wait(10); shell.status, shell.exit_code, shell.read()
-await close(around)                                 # ends everything
+await context.background.close()                    # ends everything
 
-Whatever else runs in the background can be added to `of(around).tasks` in the form of a `Task`.
+Whatever else runs in the background can be added to `context.background.tasks` as a `Task`.
 """
 
 import asyncio
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from steno.errors import StenoError
-from steno.tools.base import Around, Execution, ToolFailure
+from steno.tools.base import Execution, ToolFailure
 from steno.tools.output import Log, folder_for_results, harmless, new_id
 from steno.tools.processes import Shell, exit_code, start
 from steno.tools.words import worded
 
-__all__ = ["BackgroundShell", "Shells", "Task", "close", "of"]
+if TYPE_CHECKING:
+    from steno.tools.context import ToolContext
+
+__all__ = ["BackgroundShell", "BackgroundTasks", "Task"]
 
 
 class Task(Protocol):
@@ -65,18 +68,20 @@ class BackgroundShell:
         self._over = asyncio.Event()
         self._watch: asyncio.Task[None] | None = None
 
-    async def launch(self, around: Around, execution: Execution, *, outside: bool = False) -> None:
+    async def launch(
+        self, context: "ToolContext", execution: Execution, *, outside: bool = False
+    ) -> None:
         """Start it, confined as its execution says."""
 
         def take(_stream: str, data: bytes) -> None:
             self.log.take(data)
 
         try:
-            self._shell = await start(self.command, around, take, execution, outside=outside)
+            self._shell = await start(self.command, context, take, execution, outside=outside)
         except StenoError:
             self.log.close()
             raise
-        self._watch = asyncio.create_task(self._until_over(self._shell, around.notify))
+        self._watch = asyncio.create_task(self._until_over(self._shell, context.notify))
 
     async def _until_over(self, shell: Shell, notify: Callable[[str], None]) -> None:
         code = await shell.wait()
@@ -131,7 +136,7 @@ class BackgroundShell:
         self.log.close()
 
 
-class Shells:
+class BackgroundTasks:
     """Everything that a conversation has running."""
 
     def __init__(self) -> None:
@@ -147,8 +152,14 @@ class Shells:
         self._strays.add(shell)
         shell.on_quiet = partial(self._strays.discard, shell)
 
-    async def background(
-        self, command: str, description: str, around: Around, call: str, *, outside: bool = False
+    async def start(
+        self,
+        command: str,
+        description: str,
+        context: "ToolContext",
+        call: str,
+        *,
+        outside: bool = False,
     ) -> BackgroundShell:
         """Start a command that runs while the conversation goes on, as its call was allowed.
 
@@ -156,34 +167,21 @@ class Shells:
             ToolFailure: it cannot be started.
         """
         try:
-            path = os.path.join(folder_for_results(around), f"{new_id('b')}.txt")
+            path = os.path.join(folder_for_results(context), f"{new_id('b')}.txt")
             log = Log(path)
         except OSError as error:
             raise ToolFailure(f"There is no place for the output: {worded(error)}") from error
         shell = BackgroundShell(call, command, description, log)
-        execution = around.executions.get(call, Execution())
-        await shell.launch(around, execution, outside=outside)
+        execution = context.executions.get(call, Execution())
+        await shell.launch(context, execution, outside=outside)
         self.tasks[shell.id] = shell
         return shell
 
     async def close(self) -> None:
-        """End all of them."""
+        """End all of them, at the end of the conversation.
+
+        A daemon that has detached itself, with none of our pipes open, keeps running on purpose.
+        """
         endings: list[Any] = [task.stop() for task in self.tasks.values()]
         endings += [shell.end() for shell in tuple(self._strays)]
         await asyncio.gather(*endings)
-
-
-def of(around: Around) -> Shells:
-    """Return what a conversation has running."""
-    shells = around.kept.get("shells")
-    if not isinstance(shells, Shells):
-        shells = around.kept["shells"] = Shells()
-    return shells
-
-
-async def close(around: Around) -> None:
-    """End everything that a conversation has running, at its end.
-
-    A daemon that has put itself aside, with nothing of ours open, stays: it was meant to.
-    """
-    await of(around).close()

@@ -13,41 +13,19 @@ from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
-from steno.tools.base import Around, Outcome, Spec, Tool, ToolFailure
-from steno.tools.bash import Bash, TaskOutput, TaskStop
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
+from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.output import harmless, put_file
-from steno.tools.plan import EnterPlanMode, ExitPlanMode
-from steno.tools.questions import AskUserQuestion
-from steno.tools.todo import TodoWrite
-from steno.tools.web import WebFetch, WebSearch
 from steno.tools.words import worded
 
-__all__ = ["TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "other_tools"]
+__all__ = ["TaskCreate", "TaskGet", "TaskList", "TaskUpdate"]
 
 _FILE: Final = re.compile(r"([1-9][0-9]{0,8})\.json")
 _BIGGEST: Final = 1 << 20
 _Status = Literal["pending", "in_progress", "completed", "deleted"]
 _T = TypeVar("_T")
-
-
-def other_tools() -> list[Tool]:
-    """Return every tool that is not for files: commands, tasks, the web, questions, plans."""
-    return [
-        Bash(),
-        TaskOutput(),
-        TaskStop(),
-        TodoWrite(),
-        TaskCreate(),
-        TaskGet(),
-        TaskList(),
-        TaskUpdate(),
-        AskUserQuestion(),
-        EnterPlanMode(),
-        ExitPlanMode(),
-        WebFetch(),
-        WebSearch(),
-    ]
 
 
 class _Task(msgspec.Struct, rename="camel", omit_defaults=False):
@@ -117,10 +95,10 @@ def _locked(path: str) -> Generator[_Folder]:
         os.close(descriptor)
 
 
-async def _with(around: Around, work: Callable[[_Folder], _T]) -> _T:
+async def _with(context: ToolContext, work: Callable[[_Folder], _T]) -> _T:
     """Do something with the tasks of a conversation."""
-    path = around.kept.get("tasks_folder")
-    if not isinstance(path, str):
+    path = context.tasks.folder
+    if not path:
         raise ToolFailure("There is no place for tasks in this session.")
 
     def do() -> _T:
@@ -146,8 +124,8 @@ class _New(msgspec.Struct, frozen=True, rename="camel"):
 class TaskCreate:
     """Adds a task."""
 
-    spec = Spec(
-        name="TaskCreate",
+    spec = own_spec(
+        "TaskCreate",
         description=(
             "Adds a task to the list of this session, as pending. Use it for work of three steps "
             "or more, or when the user names several things to do."
@@ -167,15 +145,15 @@ class TaskCreate:
         },
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Add it."""
         del call
-        new = taken(given, _New)
+        new = taken(tool_input, _New)
 
         def add(folder: _Folder) -> _Task:
             # A number is not given twice, even where its task was deleted.
-            last = max((around.kept.get("tasks_last", 0), *folder.numbers()))
-            around.kept["tasks_last"] = last + 1
+            last = max((context.tasks.last_number, *folder.numbers()))
+            context.tasks.last_number = last + 1
             task = _Task(
                 id=str(last + 1),
                 subject=new.subject,
@@ -186,10 +164,10 @@ class TaskCreate:
             folder.put(task)
             return task
 
-        task = await _with(around, add)
+        task = await _with(context, add)
         detail = {"id": task.id, "subject": task.subject, "description": task.description}
         words = f"Task #{task.id} created successfully: {harmless(task.subject)}"
-        return Outcome(words, {"task": detail})
+        return ToolResult(words, {"task": detail})
 
 
 # Looking
@@ -205,20 +183,19 @@ _WHICH: Final = {"type": "string", "description": "The number of the task"}
 class TaskGet:
     """Shows one task."""
 
-    spec = Spec(
-        name="TaskGet",
+    spec = own_spec(
+        "TaskGet",
         description="Returns one task of this session with its description and what it waits for.",
         schema={"type": "object", "properties": {"taskId": _WHICH}, "required": ["taskId"]},
-        reads_only=True,
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Show it."""
         del call
-        asked = taken(given, _Which)
-        task = await _with(around, lambda folder: folder.get(asked.task_id))
+        asked = taken(tool_input, _Which)
+        task = await _with(context, lambda folder: folder.get(asked.task_id))
         if task is None:
-            return Outcome("Task not found", {"task": None})
+            return ToolResult("Task not found", {"task": None})
         lines = [
             f"Task #{task.id}: {task.subject}",
             f"Status: {task.status}",
@@ -236,7 +213,7 @@ class TaskGet:
             "blocks": task.blocks,
             "blockedBy": task.blocked_by,
         }
-        return Outcome(harmless("\n".join(lines)), {"task": detail})
+        return ToolResult(harmless("\n".join(lines)), {"task": detail})
 
 
 def _numbers(numbers: list[str]) -> str:
@@ -246,17 +223,16 @@ def _numbers(numbers: list[str]) -> str:
 class TaskList:
     """Shows all tasks."""
 
-    spec = Spec(
-        name="TaskList",
+    spec = own_spec(
+        "TaskList",
         description="Returns all tasks of this session with status, owner and what they wait for.",
         schema={"type": "object", "properties": {}},
-        reads_only=True,
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Show them."""
-        del given, call
-        tasks = await _with(around, _Folder.all)
+        del tool_input, call
+        tasks = await _with(context, _Folder.all)
         done = {task.id for task in tasks if task.status == "completed"}
         lines: list[str] = []
         rows: list[dict[str, Any]] = []
@@ -268,7 +244,7 @@ class TaskList:
             by = f" ({task.owner})" if owner else ""
             behind = f" [blocked by {_numbers(waits)}]" if waits else ""
             lines.append(f"#{task.id} [{task.status}] {task.subject}{by}{behind}")
-        return Outcome(harmless("\n".join(lines)) or "No tasks found", {"tasks": rows})
+        return ToolResult(harmless("\n".join(lines)) or "No tasks found", {"tasks": rows})
 
 
 # Changing
@@ -289,8 +265,8 @@ class _Change(msgspec.Struct, frozen=True, rename="camel"):
 class TaskUpdate:
     """Changes a task."""
 
-    spec = Spec(
-        name="TaskUpdate",
+    spec = own_spec(
+        "TaskUpdate",
         description=(
             "Changes a task: its status (`in_progress` when you begin, `completed` when it is "
             "wholly done, `deleted` to remove it), its words, its owner, or what it waits for."
@@ -326,15 +302,15 @@ class TaskUpdate:
         },
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Change it."""
         del call
-        asked = taken(given, _Change)
-        detail = await _with(around, lambda folder: _change(folder, asked))
+        asked = taken(tool_input, _Change)
+        detail = await _with(context, lambda folder: _change(folder, asked))
         if not detail["success"]:
-            return Outcome(detail["error"], detail)
+            return ToolResult(detail["error"], detail)
         words = f"Updated task #{asked.task_id} {', '.join(detail['updatedFields'])}".rstrip()
-        return Outcome(words, detail)
+        return ToolResult(words, detail)
 
 
 def _change(folder: _Folder, asked: _Change) -> dict[str, Any]:

@@ -9,14 +9,17 @@ import os
 import re
 import stat
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from steno.guard.told import told
 from steno.store.beneath import Folder
-from steno.tools.base import Around, ToolFailure
+from steno.tools.base import ToolFailure
 from steno.tools.words import failed, shown, size_words
+
+if TYPE_CHECKING:
+    from steno.tools.context import ToolContext
 
 __all__ = [
     "MOST_WHOLE",
@@ -60,7 +63,6 @@ _SAMPLE: Final = 1 << 16
 # More control characters than this share, and bytes that are no UTF-8 are no Latin-1 either.
 _MOST_CONTROLS: Final = 0.1
 _CONTROLS: Final = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + bytes(range(0x7F, 0xA0))
-_KEPT: Final = "texts"
 _NEAR: Final = 3
 _MOST_NAMES: Final = 5_000
 
@@ -68,7 +70,7 @@ _MOST_NAMES: Final = 5_000
 # Paths
 
 
-def place(given: str, around: Around) -> str:
+def place(given: str, context: "ToolContext") -> str:
     """Return the absolute path that a call means.
 
     Raises:
@@ -82,17 +84,17 @@ def place(given: str, around: Around) -> str:
         os.fsencode(given)
     except UnicodeEncodeError as error:
         raise ToolFailure(f"{shown(given)} is no path: it holds half a character") from error
-    return told(given, around.cwd, around.env.get("HOME", ""))
+    return told(given, context.cwd, context.env.get("HOME", ""))
 
 
-def settled(path: str, around: Around, call: str) -> str:
+def settled(path: str, context: "ToolContext", call: str) -> str:
     """Return where a path really leads, which must be where it led when the call was judged.
 
     Raises:
         ToolFailure: somebody has put a link in its way since.
     """
     real = os.path.realpath(path)
-    judged = around.judged.get(call, ())
+    judged = context.judged.get(call, ())
     if judged and real not in judged:
         raise ToolFailure(
             f"{shown(path)} leads elsewhere than it did when the call was allowed: nothing was done"
@@ -108,7 +110,7 @@ def stamp_of(status: os.stat_result) -> Stamp:
     return status.st_mtime_ns, status.st_size
 
 
-def open_file(path: str, real: str, around: Around) -> tuple[int, os.stat_result]:
+def open_file(path: str, real: str, context: "ToolContext") -> tuple[int, os.stat_result]:
     """Open the regular file at `real`, which was asked for as `path`; no link is followed.
 
     Raises:
@@ -120,7 +122,7 @@ def open_file(path: str, real: str, around: Around) -> tuple[int, os.stat_result
             _refuse_other(path, folder.status(name))
             descriptor = folder.open(name, _OPEN)
     except FileNotFoundError as error:
-        raise ToolFailure(_missing(path, around)) from error
+        raise ToolFailure(_missing(path, context)) from error
     except OSError as error:
         raise failed("read", path, error) from error
     status = os.fstat(descriptor)
@@ -144,13 +146,13 @@ def read_up_to(descriptor: int, most: int, path: str) -> bytes:
     return b"".join(pieces)
 
 
-def load(path: str, real: str, around: Around) -> tuple[bytes, os.stat_result]:
+def load(path: str, real: str, context: "ToolContext") -> tuple[bytes, os.stat_result]:
     """Return the whole of the file at `real`, which was asked for as `path`.
 
     Raises:
         ToolFailure: it cannot be read, or is too big.
     """
-    descriptor, status = open_file(path, real, around)
+    descriptor, status = open_file(path, real, context)
     try:
         data = read_up_to(descriptor, MOST_WHOLE + 1, path)
     finally:
@@ -179,8 +181,8 @@ def _refuse_other(path: str, status: os.stat_result) -> None:
     raise ToolFailure(f"{shown(path)} is {kind}, not a file")
 
 
-def _missing(path: str, around: Around) -> str:
-    words = f"{shown(path)} does not exist. The working directory is {shown(around.cwd)}."
+def _missing(path: str, context: "ToolContext") -> str:
+    words = f"{shown(path)} does not exist. The working directory is {shown(context.cwd)}."
     if os.path.islink(path):
         words = f"{shown(path)} is a link to something that does not exist."
     near = _near(path)
@@ -270,17 +272,15 @@ def encode(raw: str, form: Form, path: str) -> bytes:
         ) from error
 
 
-def remember(around: Around, real: str, status: os.stat_result, form: Form) -> None:
+def remember(context: "ToolContext", real: str, status: os.stat_result, form: Form) -> None:
     """Keep how a file was written down: after an edit its bytes alone may no longer tell."""
-    around.seen[real] = stamp_of(status)
-    forms: dict[str, tuple[Stamp, Form]] = around.kept.setdefault(_KEPT, {})
-    forms[real] = (stamp_of(status), form)
+    context.seen[real] = stamp_of(status)
+    context.text_forms[real] = (stamp_of(status), form)
 
 
-def form_of(around: Around, real: str, status: os.stat_result) -> Form | None:
+def form_of(context: "ToolContext", real: str, status: os.stat_result) -> Form | None:
     """Return how a file is written down, when that is known and it has not changed since."""
-    forms: dict[str, tuple[Stamp, Form]] = around.kept.get(_KEPT, {})
-    stamp, form = forms.get(real, ((0, 0), None))
+    stamp, form = context.text_forms.get(real, ((0, 0), None))
     return form if stamp == stamp_of(status) else None
 
 

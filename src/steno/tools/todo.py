@@ -1,30 +1,26 @@
 """TodoWrite: the list of things to do that the model keeps for itself, written anew each time."""
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-from steno.tools.base import Around, Outcome, Spec
+from steno.tools.base import ToolResult
+from steno.tools.catalogue import own_spec
+from steno.tools.context import TodoItem, ToolContext
 from steno.tools.inputs import taken
 
 __all__ = ["TodoWrite"]
 
 
-class _Todo(msgspec.Struct, frozen=True, rename="camel"):
-    content: str
-    status: Literal["pending", "in_progress", "completed"]
-    active_form: str = ""
-
-
 class _Todos(msgspec.Struct, frozen=True):
-    todos: list[_Todo]
+    todos: tuple[TodoItem, ...]
 
 
 class TodoWrite:
-    """Writes the list of things to do; it is kept as `todos` beside the conversation."""
+    """Writes the list of things to do; the context has it as `todos`."""
 
-    spec = Spec(
-        name="TodoWrite",
+    spec = own_spec(
+        "TodoWrite",
         description=(
             "Writes your list of things to do, in place of the one before. Use it for work of "
             "three steps or more, so that you and the user see how far it is. Have one thing in "
@@ -64,14 +60,16 @@ class TodoWrite:
         },
     )
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Write it."""
         del call
-        todos = taken(given, _Todos).todos
-        new: list[dict[str, Any]] = msgspec.to_builtins(todos)
-        old = around.kept.get("todos", [])
+        todos = taken(tool_input, _Todos).todos
+        detail = {
+            "oldTodos": msgspec.to_builtins(list(context.todos)),
+            "newTodos": msgspec.to_builtins(list(todos)),
+        }
         # A list that is done is put away: the next one begins with nothing.
         done = all(todo.status == "completed" for todo in todos)
-        around.kept["todos"] = [] if done else new
+        context.todos = () if done else todos
         words = "The list was written. Keep it up to date, and go on with what is in progress."
-        return Outcome(words, {"oldTodos": old, "newTodos": new})
+        return ToolResult(words, detail)

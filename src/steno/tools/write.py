@@ -8,7 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from steno.store.beneath import Folder
-from steno.tools.base import Around, Outcome, Spec, ToolFailure
+from steno.tools.base import ToolFailure, ToolResult
+from steno.tools.catalogue import own_spec
+from steno.tools.context import ToolContext
 from steno.tools.inputs import taken
 from steno.tools.patch import structured_patch
 from steno.tools.texts import (
@@ -67,14 +69,14 @@ class Draft(msgspec.Struct, frozen=True):
         return self.text.form if self.text is not None else Form()
 
 
-def take_up(given: str, around: Around, call: str) -> Draft:
+def take_up(given: str, context: ToolContext, call: str) -> Draft:
     """Look at a file that is to be written.
 
     Raises:
         ToolFailure: it was not read before, has changed since, or is no file to write to.
     """
-    path = place(given, around)
-    real = settled(path, around, call)
+    path = place(given, context)
+    real = settled(path, context, call)
     try:
         os.lstat(real)
     except (FileNotFoundError, NotADirectoryError):
@@ -82,8 +84,8 @@ def take_up(given: str, around: Around, call: str) -> Draft:
     except OSError as error:
         raise failed("write", path, error) from error
     # A link is only left here where links lead in a circle.
-    data, status = load(path, real, around)
-    known = around.seen.get(real)
+    data, status = load(path, real, context)
+    known = context.seen.get(real)
     if known is None:
         raise ToolFailure(f"{shown(path)} exists but was not read yet: read it first with Read")
     if known != stamp_of(status):
@@ -92,19 +94,19 @@ def take_up(given: str, around: Around, call: str) -> Draft:
         )
     if not os.access(real, os.W_OK):
         raise ToolFailure(f"{shown(path)} is read-only")
-    return Draft(path, real, status, decode(data, form_of(around, real, status)))
+    return Draft(path, real, status, decode(data, form_of(context, real, status)))
 
 
-async def save(draft: Draft, raw: str, form: Form, around: Around) -> None:
+async def save(draft: Draft, raw: str, form: Form, context: ToolContext) -> None:
     """Put a text in a file's place.
 
     Raises:
         ToolFailure: it cannot be written, or was changed this moment; nothing was changed then.
     """
     data = encode(raw, form, draft.path)
-    around.before_change(draft.real)
+    context.before_change(draft.real)
     status = await asyncio.to_thread(_put, draft, data)
-    remember(around, draft.real, status, form)
+    remember(context, draft.real, status, form)
 
 
 def _put(draft: Draft, data: bytes) -> os.stat_result:
@@ -136,18 +138,18 @@ class _Input(msgspec.Struct, forbid_unknown_fields=True):
 class Write:
     """The tool."""
 
-    spec = Spec(name="Write", description=_DESCRIPTION, schema=_SCHEMA)
+    spec = own_spec("Write", description=_DESCRIPTION, schema=_SCHEMA)
 
-    async def run(self, given: dict[str, Any], around: Around, call: str) -> Outcome:
+    async def run(self, tool_input: dict[str, Any], context: ToolContext, call: str) -> ToolResult:
         """Write a file."""
-        asked = taken(given, _Input)
-        draft = await asyncio.to_thread(take_up, asked.file_path, around, call)
+        asked = taken(tool_input, _Input)
+        draft = await asyncio.to_thread(take_up, asked.file_path, context, call)
         before, form = draft.text, draft.form
         content = asked.content.removeprefix("\ufeff") if form.bom else asked.content
         if form.encoding == "latin-1" and not _fits(content, form):
             # All of it is new, so nothing is lost when it is written in what can hold everything.
             form = Form(newline=form.newline)
-        await save(draft, form.dress(content), form, around)
+        await save(draft, form.dress(content), form, context)
         old = before.text if before is not None and draft.status is not None else None
         detail: dict[str, Any] = {
             "type": "create" if draft.status is None else "update",
@@ -160,7 +162,7 @@ class Write:
         if old is not None:
             detail["structuredPatch"] = await asyncio.to_thread(structured_patch, old, content)
         done = "Made" if draft.status is None else "Wrote"
-        return Outcome(f"{done} {shown(draft.path)}; {CURRENT}.", detail)
+        return ToolResult(f"{done} {shown(draft.path)}; {CURRENT}.", detail)
 
 
 def _fits(text: str, form: Form) -> bool:

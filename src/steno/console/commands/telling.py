@@ -130,9 +130,7 @@ async def _tasks(talk: "Talk", arguments: str) -> None:
     started = talk.started
     if started is None:
         return
-    from steno.tools import shells
-
-    tasks = shells.of(started.agent.caller.around).tasks
+    tasks = started.agent.caller.context.background.tasks
     word, _, name = arguments.partition(" ")
     if word == "stop" and name.strip() in tasks:
         await tasks[name.strip()].stop()

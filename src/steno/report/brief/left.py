@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
 from typing import Any, Final
 
+from steno.format.tool_catalogue import AWAITED_TOOLS
 from steno.format.values import as_list, as_object
 from steno.report.brief.cues import POLITE, asks
 from steno.report.brief.values import Open, Work
@@ -15,7 +16,6 @@ from steno.session.story.turns import Turn
 
 __all__ = ["left_open", "uncommitted"]
 
-_ASKS: Final = frozenset(("AskUserQuestion", "ExitPlanMode"))
 _ENDS: Final = re.compile(r"(?<=[.!?:])\s+|(?<=[。\uff01\uff1f\uff1a])\s*")
 _LONGEST: Final = 400
 _TASK: Final = re.compile(r"Task #(\w{1,20})")
@@ -61,7 +61,7 @@ def _questions(turns: list[Turn], deeds: list[Deed]) -> Iterator[Open]:
     if last is None:
         return
     for deed in deeds:
-        asks = deed.turn == last.number and deed.step.verb in _ASKS and not deed.agent
+        asks = deed.turn == last.number and deed.step.verb in AWAITED_TOOLS and not deed.agent
         if asks and deed.step.state in ("open", "interrupted"):
             yield Open(kind="question", text=deed.step.subject[:_LONGEST], turn=last.number)
     asked = question_in(last.answer)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
+from steno.format.tool_catalogue import facts_of
 from steno.report.brief.values import Trouble
 from steno.report.deeds.deed import Deed
 from steno.report.deeds.outcomes import telling_line
@@ -11,14 +12,6 @@ from steno.report.words import below
 
 __all__ = ["troubles"]
 
-_SLIPS: Final = frozenset(
-    (
-        *("Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "Glob", "Grep", "LS", "BashOutput"),
-        *("TodoWrite", "ToolSearch", "TaskOutput", "KillShell", "KillBash", "Skill", "TaskUpdate"),
-        *("WebFetch", "WebSearch"),
-    )
-)
-"""Tools whose failures are mostly a call that was made wrongly, and made again."""
 _API: Final = "API"
 _CALLS: Final = frozenset(("tool", "agent", "error"))
 _MISUSED: Final = "<tool_use_error>"
@@ -134,7 +127,9 @@ def _key(deed: Deed) -> _Key:
 def _is_slip(deed: Deed) -> bool:
     if deed.verdict != "failed":
         return False
-    if deed.step.verb in _SLIPS or (deed.shell is not None and deed.shell.only_looks):
+    if facts_of(deed.step.verb).minor_failures or (
+        deed.shell is not None and deed.shell.only_looks
+    ):
         return True
     return deed.printed.startswith(_MISUSED)
 

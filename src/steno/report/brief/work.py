@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from steno.format.tool_catalogue import AGENT
 from steno.report.brief.values import Changed, Helper, Ran, Tested
 from steno.report.deeds.deed import Deed
 from steno.report.deeds.shell import Shell, named
@@ -19,7 +20,7 @@ _REPORT: Final = 2_000
 def tools(deeds: Iterable[Deed]) -> dict[str, int]:
     """Return how often each tool was called by the session itself, the most frequent first."""
     counts = Counter(
-        "Agent" if deed.step.kind == "agent" else deed.step.verb
+        AGENT if deed.step.kind == "agent" else deed.step.verb
         for deed in deeds
         if deed.is_call and not deed.agent
     )

@@ -1,10 +1,11 @@
 """Two sides → what they share, where they part, and how they differ."""
 
 from collections.abc import Callable
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from steno.format.tool_catalogue import facts_of
 from steno.report.compare.align import Aligned, align
 from steno.report.compare.path import Item
 from steno.report.compare.sides import Ran, Side, Touched
@@ -29,18 +30,6 @@ project  both are about the same folder
 """
 Unit: TypeAlias = Literal["count", "tokens", "seconds", "money", "share"]
 T = TypeVar("T")
-_DOING: Final = {
-    "Bash": "runs",
-    "Edit": "edits",
-    "MultiEdit": "edits",
-    "NotebookEdit": "edits",
-    "Write": "writes",
-    "Read": "reads",
-    "Grep": "looks for",
-    "Glob": "looks for",
-    "WebFetch": "fetches",
-    "WebSearch": "searches for",
-}
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -136,7 +125,7 @@ def doing(item: Item | None, other: Item | None = None) -> str:
         return f"starts {item.verb}"
     if item.kind == "error":
         return "meets an API error"
-    verb = _DOING.get(item.verb)
+    verb = facts_of(item.verb).doing
     return f"{verb} {item.subject}" if verb else f"calls {item.verb}"
 
 

@@ -17,6 +17,7 @@ from steno.format.lines import read_bytes
 from steno.format.paths import file_history_name
 from steno.format.records import Record
 from steno.format.source import OpenSource
+from steno.format.tool_catalogue import FILE_TOOLS, SHELL
 from steno.format.values import as_object
 from steno.index.moments import millis
 from steno.index.scan import path_from
@@ -25,7 +26,7 @@ from steno.index.state import SHIFT
 from steno.report.files.commands import may_change
 from steno.report.files.kept import Backups
 from steno.report.files.recorded import touch_from
-from steno.report.files.values import TOOLS, Touch
+from steno.report.files.values import Touch
 from steno.session.session import Session
 from steno.session.story.outcomes import outcome_of
 from steno.session.story.prompts import words_of
@@ -35,7 +36,7 @@ __all__ = ["Finder", "Opener", "Owner"]
 Opener: TypeAlias = Callable[[str], AbstractContextManager[Session]]
 """Gives the session at a path."""
 _OFFSET: Final = (1 << SHIFT) - 1
-_MARKS: Final = ", ".join("?" * len(TOOLS))
+_MARKS: Final = ", ".join("?" * len(FILE_TOOLS))
 _CALLS: Final = f"""
 SELECT t.message, t.place, t.turn, t.call, t.name, t.time, t.result, t.ended, m.length, r.length,
        EXISTS (SELECT 1 FROM links l WHERE l.file = t.message >> {SHIFT} AND l.message = t.message
@@ -50,7 +51,7 @@ FROM sessions s JOIN files f ON f.id = s.file
 """
 _WINDOW: Final = 8 << 20
 _PROMPT: Final = 4_000
-_KINDS: Final = (b'"Bash"', b'"edited_text_file"', b'"attachment"', b'"file-history-')
+_KINDS: Final = (f'"{SHELL}"'.encode(), b'"edited_text_file"', b'"attachment"', b'"file-history-')
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -109,7 +110,7 @@ class Finder:
     # What the index knows
 
     def _calls(self) -> Iterator[Touch]:
-        rows = self._connection.execute(_CALLS, (self._path, *TOOLS)).fetchall()
+        rows = self._connection.execute(_CALLS, (self._path, *FILE_TOOLS)).fetchall()
         copies: dict[str, list[tuple[Any, ...]]] = {}
         for row in rows:
             if not self._takes(row[0] >> SHIFT):
@@ -217,10 +218,10 @@ class Finder:
         if record.type == "assistant":
             for place, block in enumerate(record.tool_uses):
                 command = block.input.get("command")
-                if block.name != "Bash" or not isinstance(command, str):
+                if block.name != SHELL or not isinstance(command, str):
                     continue
                 if may_change(command, self._name) and self._ran(message, block.id):
-                    yield Touch(tool="Bash", asked=block.input, place=place)
+                    yield Touch(tool=SHELL, asked=block.input, place=place)
         elif record.type == "attachment":
             fields = as_object(record.fields.get("attachment")) or {}
             if fields.get("filename") != self._path:
@@ -245,9 +246,7 @@ class Finder:
         record = self._record(row[0], row[1])
         blocks = record.tool_results if record is not None else ()
         block = next((each for each in blocks if each.tool_use_id == call), None)
-        return (
-            record is None or block is None or outcome_of("Bash", block, record).state != "denied"
-        )
+        return record is None or block is None or outcome_of(SHELL, block, record).state != "denied"
 
     def _turn(self, file: int, offset: int) -> int:
         row = self._connection.execute(

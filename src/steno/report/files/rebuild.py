@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from steno.format.tool_catalogue import SHELL, FileAction, facts_of
 from steno.report.files.said import Said, said_by
 from steno.report.files.texts import (
     Change,
@@ -38,12 +39,7 @@ _NO_FILE: Final = (
     "The client noted that there was no such file before; what was written is not known."
 )
 _LOST: Final = "The client backed it up here; the backup is not there any more."
-_VERBS: Final[dict[str, Verb]] = {
-    "Read": "read",
-    "attached": "read",
-    "Write": "write",
-    "Bash": "command",
-}
+_VERBS: Final[dict[FileAction, Verb]] = {"read": "read", "write": "write", "command": "command"}
 
 
 def rebuild(touches: Iterable[Touch]) -> list[Version]:
@@ -74,7 +70,7 @@ class _Machine:
 
     def take(self, touch: Touch) -> None:
         """Take in the next touch."""
-        if touch.tool == "Bash":
+        if touch.tool == SHELL:
             self._add(touch, "command", "unknown", command=_command(touch))
             self._ran.append(len(self.versions) - 1)
             return
@@ -214,7 +210,8 @@ class _Machine:
     # Changes
 
     def _change(self, touch: Touch, said: Said) -> None:
-        verb = _VERBS.get(touch.tool, "edit")
+        action = "read" if touch.tool == "attached" else facts_of(touch.tool).file_action
+        verb = _VERBS.get(action, "edit")
         if said.after is not None:
             self._written(touch, verb, said, said.after)
             return

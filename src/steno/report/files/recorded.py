@@ -2,9 +2,10 @@
 
 from steno.format.blocks import ToolResult, ToolUse
 from steno.format.records import Record
+from steno.format.tool_catalogue import FILE_TOOLS, facts_of
 from steno.format.values import as_object
 from steno.index.moments import millis
-from steno.report.files.values import TOOLS, Touch
+from steno.report.files.values import Touch
 from steno.session.story.outcomes import outcome_of
 from steno.session.transcript import Transcript
 
@@ -20,7 +21,7 @@ def touches_in(transcript: Transcript) -> dict[str, list[Touch]]:
             continue
         record = transcript.record(node)
         for use in record.tool_uses:
-            if use.name in TOOLS:
+            if use.name in FILE_TOOLS:
                 waiting[use.id] = (use, record)
         for block in record.tool_results:
             use, asking = waiting.pop(block.tool_use_id, (None, record))
@@ -48,7 +49,7 @@ def _placed(touch: Touch, asking: Record, answering: Record) -> Touch:
 
 def path_in(use: ToolUse) -> str:
     """Return the file that a call is about."""
-    path = use.input.get("notebook_path" if use.name == "NotebookEdit" else "file_path")
+    path = use.input.get(facts_of(use.name).path_field)
     return path if isinstance(path, str) else ""
 
 

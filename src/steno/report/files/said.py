@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
+from steno.format.tool_catalogue import facts_of
 from steno.format.values import as_list, as_object
 from steno.report.files.texts import Change, Hunk, normal
 from steno.report.files.values import Touch
@@ -39,7 +40,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
 
 def said_by(touch: Touch) -> Said:
     """Return what a touch says."""
-    reader = _READERS.get(touch.tool)
+    reader = _READERS.get(facts_of(touch.tool).file_action or touch.tool)
     return reader(touch) if reader is not None else Said()
 
 
@@ -145,14 +146,14 @@ def _notebook(touch: Touch) -> Said:
 
 
 _READERS: Final = {
-    "Read": _read,
+    "read": _read,
     "attached": _attached,
     "noticed": _noticed,
     "kept": _kept,
-    "Write": _write,
-    "Edit": _edit,
-    "MultiEdit": _multi_edit,
-    "NotebookEdit": _notebook,
+    "write": _write,
+    "replace": _edit,
+    "replace_many": _multi_edit,
+    "cell": _notebook,
 }
 
 

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from steno.format.tool_catalogue import FILE_TOOLS
 from steno.index.state import SHIFT
-from steno.report.files.values import TOOLS
 
 __all__ = [
     "COUNTS",
@@ -33,7 +33,7 @@ snapshot  only the client's own backups do
 """
 Sort: TypeAlias = Literal["last", "edits", "reads", "lines", "sessions", "path"]
 SORTS: Final[tuple[Sort, ...]] = ("last", "edits", "reads", "lines", "sessions", "path")
-_TOOLS: Final = ", ".join(f"'{tool}'" for tool in TOOLS)
+_TOOLS: Final = ", ".join(f"'{tool}'" for tool in FILE_TOOLS)
 COUNTS: Final = f"t.name IN ({_TOOLS}) AND t.path != '' AND t.failed = 0"
 """Which rows `t` of `tool_calls` are about a file, and worked."""
 _FIRST: Final = 400

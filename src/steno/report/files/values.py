@@ -1,14 +1,11 @@
 """A touch, a version, a history: what the time machine deals in."""
 
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-__all__ = ["CHANGES", "TOOLS", "History", "Known", "Piece", "Touch", "Verb", "Version"]
+__all__ = ["History", "Known", "Piece", "Touch", "Verb", "Version"]
 
-TOOLS: Final = ("Read", "Edit", "MultiEdit", "Write", "NotebookEdit")
-"""The tools that are about one file."""
-CHANGES: Final = frozenset(TOOLS[1:])
 Known: TypeAlias = Literal["exact", "derived", "partial", "unknown"]
 """exact    written or read as a whole
 derived  what was known before, with an edit carried out

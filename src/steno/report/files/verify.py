@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from steno.errors import Unreadable
+from steno.format.tool_catalogue import EDITING_TOOLS
 from steno.report.files.rebuild import rebuild
 from steno.report.files.recorded import touches_in
 from steno.report.files.said import Said, said_by
 from steno.report.files.texts import fits, same
-from steno.report.files.values import CHANGES, Touch, Version
+from steno.report.files.values import Touch, Version
 from steno.session.transcript import load
 from steno.store.discover import Discovery
 from steno.store.read import FileSource
@@ -87,7 +88,7 @@ def verify_below(
 
 def verify(path: str, touches: Sequence[Touch], trial: Trial) -> None:
     """Try the touches of one file, in the order they happened."""
-    made = [touch for touch in touches if touch.tool in CHANGES]
+    made = [touch for touch in touches if touch.tool in EDITING_TOOLS]
     if not made:
         return
     versions = rebuild(touches)
@@ -129,7 +130,7 @@ def _chain(path: str, touches: Sequence[Touch], versions: Sequence[Version], tri
     """Rebuild without a word of what was before, up to where something else changed the file."""
     end = next((at for at, each in enumerate(versions) if each.verb == "outside"), None)
     sure = _changes(versions[:end])
-    made = [touch for touch in touches if touch.tool in CHANGES][: len(sure)]
+    made = [touch for touch in touches if touch.tool in EDITING_TOOLS][: len(sure)]
     bare = _changes(rebuild(_bare(touch) for touch in touches))
     later = [said_by(touch).before for touch in made[1:]]
     for touch, version, again, recorded in zip(made, sure, bare, [*later, None], strict=False):

@@ -8,53 +8,15 @@ import msgspec
 
 from steno.format.blocks import Image, ToolResult
 from steno.format.records import Record
+from steno.format.tool_catalogue import EDITING_TOOLS, FILE_TOOLS, Summary, facts_of
 from steno.session.story.runners import tests_in
 from steno.session.story.steps import FileTouch, State, one_line
 
-__all__ = ["AGENT_TOOLS", "Outcome", "outcome_of", "subject_of", "touch_of"]
+__all__ = ["Outcome", "outcome_of", "subject_of", "touch_of"]
 
-AGENT_TOOLS: Final = frozenset(("Task", "Agent"))
 _MINUS: Final = "\N{MINUS SIGN}"
 _SHORT: Final = 80
 _HEAD: Final = 400
-_FIELDS: Final[dict[str, tuple[str, ...]]] = {
-    "Agent": ("description", "prompt"),
-    "Bash": ("command",),
-    "BashOutput": ("bash_id", "shell_id"),
-    "CronCreate": ("cron", "prompt"),
-    "Edit": ("file_path",),
-    "EnterWorktree": ("name", "path"),
-    "ExitPlanMode": ("plan",),
-    "ExitWorktree": ("action",),
-    "Glob": ("pattern",),
-    "Grep": ("pattern",),
-    "KillBash": ("shell_id",),
-    "KillShell": ("shell_id",),
-    "LS": ("path",),
-    "Monitor": ("description",),
-    "MultiEdit": ("file_path",),
-    "NotebookEdit": ("notebook_path",),
-    "Read": ("file_path",),
-    "ScheduleWakeup": ("reason", "prompt"),
-    "SlashCommand": ("command",),
-    "Task": ("description", "prompt"),
-    "TaskCreate": ("subject",),
-    "TaskGet": ("taskId",),
-    "TaskOutput": ("task_id",),
-    "TaskStop": ("task_id", "shell_id"),
-    "ToolSearch": ("query",),
-    "WebFetch": ("url",),
-    "WebSearch": ("query",),
-    "Write": ("file_path",),
-}
-_JOINED: Final[dict[str, tuple[str, ...]]] = {
-    "Glob": ("path",),
-    "Grep": ("path", "glob", "type"),
-    "LSP": ("operation", "filePath"),
-    "SendMessage": ("to", "summary"),
-    "Skill": ("skill", "args"),
-    "TaskUpdate": ("taskId", "status"),
-}
 _LIKELY: Final = (
     "file_path",
     "path",
@@ -69,7 +31,6 @@ _LIKELY: Final = (
     "prompt",
     "id",
 )
-_CHANGES: Final = frozenset(("Edit", "MultiEdit", "Write", "NotebookEdit"))
 _INTERRUPTED: Final = "[Request interrupted by user"
 _EXIT: Final = re.compile(r"\A(?:Error: )?Exit code (-?\d+)")
 _REFUSED: Final = re.compile(
@@ -100,9 +61,11 @@ def subject_of(tool: str, asked: Fields) -> str:
     if tool == "AskUserQuestion":
         questions = [_fields(item) for item in _list(asked.get("questions"))]
         return one_line(_text(questions[0].get("question"))) if questions else ""
-    said = _first(asked, _FIELDS.get(tool, ()))
-    if tool in _JOINED:
-        said = " ".join(filter(None, (said, *(_text(asked.get(name)) for name in _JOINED[tool]))))
+    facts = facts_of(tool)
+    said = _first(asked, facts.subject)
+    if facts.subject_details:
+        details = (_text(asked.get(name)) for name in facts.subject_details)
+        said = " ".join(filter(None, (said, *details)))
     return one_line(said or _first(asked, _LIKELY) or _first(asked, asked))
 
 
@@ -115,20 +78,21 @@ def _first(asked: Fields, names: Iterable[str]) -> str:
 
 def touch_of(tool: str, asked: Fields) -> FileTouch | None:
     """Return the file a call reads or changes, as far as the call alone says it."""
-    if tool != "Read" and tool not in _CHANGES:
+    if tool not in FILE_TOOLS:
         return None
-    path = _text(asked.get("notebook_path" if tool == "NotebookEdit" else "file_path"))
+    facts = facts_of(tool)
+    path = _text(asked.get(facts.path_field))
     if not path:
         return None
-    match tool:
-        case "Edit":
+    match facts.file_action:
+        case "replace":
             added, removed = _replaced(asked)
-        case "MultiEdit":
+        case "replace_many":
             pairs = [_replaced(_fields(edit)) for edit in _list(asked.get("edits"))]
             added, removed = sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
-        case "Write":
+        case "write":
             added, removed = _lines(_text(asked.get("content"))), 0
-        case "NotebookEdit":
+        case "cell":
             added, removed = _lines(_text(asked.get("new_source"))), 0
         case _:
             added = removed = 0
@@ -166,8 +130,10 @@ def outcome_of(
     if kept.get("interrupted") is True:
         return Outcome("interrupted", "interrupted")
     touched = _changed(touch, kept) if touch is not None else None
-    reader = _READERS.get(tool, _plain)
-    words = _sizes(touched, kept) if touched and tool in _CHANGES else reader(kept, text, block)
+    reader = _READERS[facts_of(tool).summary]
+    words = (
+        _sizes(touched, kept) if touched and tool in EDITING_TOOLS else reader(kept, text, block)
+    )
     return Outcome(words, "ok", touched)
 
 
@@ -316,19 +282,19 @@ def _plain(_kept: Fields, text: str, block: ToolResult) -> str:
     return one_line(words, _SHORT)
 
 
-_READERS: Final[dict[str, Callable[[Fields, str, ToolResult], str]]] = {
-    "Agent": _agent,
-    "AskUserQuestion": _answers,
-    "Bash": _bash,
-    "Glob": _glob,
-    "Grep": _grep,
-    "Read": _read,
-    "Skill": _nothing,
-    "Task": _agent,
-    "TodoWrite": _todo,
-    "ToolSearch": _tool_search,
-    "WebFetch": _fetch,
-    "WebSearch": _search,
+_READERS: Final[dict[Summary, Callable[[Fields, str, ToolResult], str]]] = {
+    "text": _plain,
+    "agent": _agent,
+    "answers": _answers,
+    "command": _bash,
+    "file": _read,
+    "files": _glob,
+    "matches": _grep,
+    "nothing": _nothing,
+    "page": _fetch,
+    "todos": _todo,
+    "tools": _tool_search,
+    "web_search": _search,
 }
 
 

@@ -10,8 +10,8 @@ import msgspec
 from steno.format.blocks import Text, ToolUse, read_blocks
 from steno.format.loose import REFUSED, loose
 from steno.format.records import Record
+from steno.format.tool_catalogue import AGENT_TOOLS
 from steno.session.nodes import Node
-from steno.session.story.outcomes import AGENT_TOOLS
 from steno.session.story.prompts import inside
 from steno.session.transcript import Transcript
 

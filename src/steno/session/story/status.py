@@ -8,6 +8,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from steno.format.tool_catalogue import AWAITED_TOOLS
 from steno.session.story.steps import Step
 from steno.session.story.turns import Turn
 
@@ -20,7 +21,6 @@ QUIET: Final = 300.0
 """Seconds a model may think without a line being written."""
 TOOL: Final = 1800.0
 """Seconds a tool may run without a line being written."""
-_ASKS: Final = frozenset(("AskUserQuestion", "ExitPlanMode"))
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ def status_of(
 
 
 def _open(step: Step, age: float, *, left: bool) -> Status:
-    if step.verb in _ASKS and not left:
+    if step.verb in AWAITED_TOOLS and not left:
         return Status("waiting", "for an answer")
     if left or age > TOOL:
         return Status("interrupted", f"in {step.verb}, which gave no result")

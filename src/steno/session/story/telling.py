@@ -18,9 +18,10 @@ from steno.format.blocks import (
 )
 from steno.format.loose import REFUSED, fill, loose
 from steno.format.records import Record
+from steno.format.tool_catalogue import AGENT, AGENT_TOOLS, SHELL
 from steno.format.values import measured_time
 from steno.session.nodes import Node
-from steno.session.story.outcomes import AGENT_TOOLS, outcome_of, subject_of, touch_of
+from steno.session.story.outcomes import outcome_of, subject_of, touch_of
 from steno.session.story.prompts import Origin, inside, tagged, words_of
 from steno.session.story.scenes import Scene, Work
 from steno.session.story.steps import RESULT_DELETED, Draft, one_line
@@ -143,7 +144,7 @@ class Teller:
         draft.subject = subject_of(name, asked)
         draft.touch = touch_of(name, asked)
         draft.agent = self._agents.get(block.id)
-        if name == "Bash":
+        if name == SHELL:
             command = asked.get("command")
             draft.command = command if isinstance(command, str) else ""
         if name in AGENT_TOOLS or draft.agent is not None:
@@ -190,7 +191,7 @@ class Teller:
             self._calls[block.tool_use_id] = draft
         elif draft.result is not None:
             return
-        tool = "Agent" if draft.kind == "agent" else draft.verb
+        tool = AGENT if draft.kind == "agent" else draft.verb
         outcome = outcome_of(tool, block, record, draft.touch)
         draft.outcome, draft.state = outcome.words, outcome.state
         draft.touch = outcome.touch

@@ -15,6 +15,7 @@ Whatever a client wrote, something is shown: a shape that is not known is shown 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from steno.format.tool_catalogue import View, facts_of
 from steno.safe.html import Html
 from steno.web.bodies.about import About, Call, call_of
 from steno.web.bodies.agents import agent, brief_of, report_of
@@ -37,36 +38,27 @@ if TYPE_CHECKING:
 
 __all__ = ["About", "body_of", "brief_of", "gap_view", "record_view", "report_of"]
 
-_TOOLS: Final[dict[str, Callable[[Call], Html]]] = {
-    "AskUserQuestion": questions,
-    "Bash": bash,
-    "BashOutput": task_output,
-    "Edit": changes,
-    "EnterPlanMode": plan,
-    "ExitPlanMode": plan,
-    "Glob": globbed,
-    "Grep": grepped,
-    "LS": listed,
-    "MultiEdit": changes,
-    "NotebookEdit": changes,
-    "Read": read,
-    "SendMessage": message,
-    "Skill": skill,
-    "SlashCommand": skill,
-    "TaskCreate": tasks,
-    "TaskGet": tasks,
-    "TaskList": tasks,
-    "TaskOutput": task_output,
-    "TaskUpdate": tasks,
-    "TodoWrite": todos,
-    "ToolSearch": tools_found,
-    "WebFetch": fetched,
-    "WebSearch": searched,
-    "Write": changes,
+_VIEWS: Final[dict[View, Callable[[Call], Html]]] = {
+    "plain": plain_tool,
+    "changes": changes,
+    "command": bash,
+    "file": read,
+    "files": globbed,
+    "listing": listed,
+    "matches": grepped,
+    "message": message,
+    "output": task_output,
+    "page": fetched,
+    "plan": plan,
+    "questions": questions,
+    "skill": skill,
+    "tasks": tasks,
+    "todos": todos,
+    "tools": tools_found,
+    "web_search": searched,
 }
 _MCP: Final = "mcp__"
 _NOT_DONE: Final = ("denied", "interrupted")
-_NOTHING: Final = Html("")
 
 
 def body_of(step: "Step", about: About) -> Html:
@@ -81,8 +73,8 @@ def body_of(step: "Step", about: About) -> Html:
 
 def _tool(step: "Step", about: About) -> Html:
     call = call_of(step, about)
-    maker = mcp if call.tool.startswith(_MCP) else _TOOLS.get(call.tool)
-    made = maker(call) if maker is not None else _NOTHING
+    maker = mcp if call.tool.startswith(_MCP) else _VIEWS[facts_of(call.tool).view]
+    made = maker(call)
     if not made or made.isspace():
         made = plain_tool(call)
     if step.state in _NOT_DONE:

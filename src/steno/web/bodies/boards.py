@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from steno.format.blocks import ToolUse
+from steno.format.tool_catalogue import tools_where
 from steno.safe.html import Html, escaped
 from steno.session.nodes import Node
 from steno.web.bodies.about import About, Call
@@ -24,7 +25,7 @@ _COLUMNS: Final = (
 _GONE: Final = "deleted"
 _BACK: Final = 4_000
 """Records that are looked through for the board before."""
-_TASKS: Final = ("TaskCreate", "TaskUpdate", "TaskList")
+_TASKS: Final = tools_where(lambda facts: facts.view == "tasks" and facts.name != "TaskGet")
 _ITEMS: Final = 200
 
 

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from steno.format.loose import loose
+from steno.format.tool_catalogue import facts_of
 from steno.safe.html import Html
 from steno.web.bodies.about import About, Call
 from steno.web.bodies.parts import (
@@ -125,7 +126,10 @@ def _found(call: Call, path: str) -> _Change | None:
         return _Change(path, hunks)
     before = kept.get("originalFile", kept.get("originalFileContents"))
     content = kept.get("content", asked.get("content"))
-    if isinstance(content, str) and call.tool not in ("Edit", "MultiEdit"):
+    if isinstance(content, str) and facts_of(call.tool).file_action not in (
+        "replace",
+        "replace_many",
+    ):
         return _written(kept, path, before, content)
     edits = _edits(kept, asked)
     if isinstance(before, str) and before and edits and len(before) <= _LONGEST:

@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
+from steno.format.tool_catalogue import facts_of
 from steno.index.database import stamp_of
 from steno.index.opened import Index
 from steno.index.search.excerpts import Excerpt, excerpt_of
@@ -43,20 +44,6 @@ _ICONS: Final = {
     "note": "dot",
     "title": "star",
     "summary": "fold",
-}
-_TOOLS: Final = {
-    "Bash": "bash",
-    "Read": "read",
-    "Edit": "edit",
-    "MultiEdit": "edit",
-    "Write": "write",
-    "Grep": "grep",
-    "Glob": "grep",
-    "WebFetch": "web",
-    "WebSearch": "web",
-    "Task": "agent",
-    "Agent": "agent",
-    "TodoWrite": "todo",
 }
 _PROSE: Final = frozenset(("prompt", "answer", "thinking", "title", "summary", "note"))
 _LOST: Final = {
@@ -250,7 +237,9 @@ class _Look:
         part = excerpt.part
         what = part.tool or part.kind
         where = f"agent · {what}" if agent else f"{turn} · {what}"
-        icon = _TOOLS.get(part.tool, _ICONS.get(part.kind, "dot"))
+        icon = facts_of(part.tool).icon
+        if icon == "tool":
+            icon = _ICONS.get(part.kind, "dot")
         return Hit(where, icon, href, _marked(excerpt), prose=part.kind in _PROSE)
 
 

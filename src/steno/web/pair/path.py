@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from steno.format.tool_catalogue import facts_of
 from steno.report import words
 from steno.report.compare.path import Item
 from steno.report.compare.weigh import Comparison, doing
@@ -22,22 +23,6 @@ _MOST: Final = 600
 _ALL: Final = 4_000
 """How many lines a page has at most, and when all of them are asked for."""
 _SUBJECT: Final = 160
-_ICONS: Final = {
-    "Bash": "bash",
-    "BashOutput": "bash",
-    "Edit": "edit",
-    "MultiEdit": "edit",
-    "NotebookEdit": "edit",
-    "Write": "write",
-    "Read": "read",
-    "Grep": "grep",
-    "Glob": "grep",
-    "WebFetch": "web",
-    "WebSearch": "web",
-    "TodoWrite": "todo",
-    "TaskCreate": "todo",
-    "TaskUpdate": "todo",
-}
 _KINDS: Final = {"agent": "agent", "error": "warn", "unknown": "unknown"}
 _STATES: Final = {
     "ok": "done",
@@ -184,7 +169,7 @@ def _both(
 
 
 def _line(item: Item, key: str, links: Links) -> Line:
-    icon = _KINDS.get(item.kind) or _ICONS.get(item.verb, "tool")
+    icon = _KINDS.get(item.kind) or facts_of(item.verb).icon
     anchor = f"t{item.turn}"
     way = f"step/{item.place}"
     subject = item.subject

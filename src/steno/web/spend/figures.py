@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from markupsafe import Markup
 
+from steno.format.tool_catalogue import facts_of
 from steno.report import words
 from steno.report.usage.overview import Parts, projected
 from steno.report.usage.tools import Tool
@@ -253,22 +254,6 @@ _NAMERS: Final = {"models": _model, "projects": _project, "branches": _branch, "
 
 # Tools
 
-_ICONS: Final = {
-    "Bash": "bash",
-    "Read": "read",
-    "Edit": "edit",
-    "MultiEdit": "edit",
-    "NotebookEdit": "edit",
-    "Write": "write",
-    "Grep": "grep",
-    "Glob": "grep",
-    "Task": "agent",
-    "Agent": "agent",
-    "TodoWrite": "todo",
-    "WebFetch": "web",
-    "WebSearch": "web",
-}
-
 
 def tool_rows(asked: Asked, tools: list[Tool]) -> tuple[list[ToolRow], str]:
     """Return the tools as the page shows them, and where all of them are."""
@@ -283,7 +268,7 @@ def tool_rows(asked: Asked, tools: list[Tool]) -> tuple[list[ToolRow], str]:
         rows.append(
             ToolRow(
                 tool,
-                _ICONS.get(tool.name, "tool"),
+                facts_of(tool.name).icon,
                 rate,
                 meter(rate / full, "fbad" if rate >= _BAD else "fink"),
                 links().usage_calls(**query),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from markupsafe import Markup
 
+from steno.format.tool_catalogue import facts_of
 from steno.report import words
 from steno.safe.html import Html, escaped, escaped_text, trusted
 from steno.session.story.figures import steps_in
@@ -27,30 +28,6 @@ __all__ = ["END", "QUIET", "icon_for", "line_html", "step_html", "steps_html"]
 QUIET: Final = frozenset(("note", "hook"))
 """Kinds of steps that are drawn only where everything is, unless something is wrong."""
 _SAID: Final = frozenset(("thought", "words", "agent", "error", "note", "queued"))
-_ICONS: Final = {
-    "Read": "read",
-    "NotebookRead": "read",
-    "Edit": "edit",
-    "MultiEdit": "edit",
-    "NotebookEdit": "edit",
-    "Write": "write",
-    "Bash": "bash",
-    "BashOutput": "bash",
-    "KillShell": "bash",
-    "Grep": "grep",
-    "Glob": "grep",
-    "LS": "folder",
-    "ToolSearch": "search",
-    "TodoWrite": "todo",
-    "TodoRead": "todo",
-    "TaskCreate": "todo",
-    "TaskUpdate": "todo",
-    "TaskList": "todo",
-    "WebFetch": "web",
-    "WebSearch": "web",
-    "AskUserQuestion": "help",
-    "ScheduleWakeup": "clock",
-}
 _KINDS: Final = {
     "agent": "agent",
     "thought": "think",
@@ -78,7 +55,7 @@ _MINUS: Final = "\N{MINUS SIGN}"
 
 def icon_for(kind: Kind, verb: str) -> str:
     """Return the name of the picture for a kind of step."""
-    return _KINDS.get(kind) or _ICONS.get(verb, "tool")
+    return _KINDS.get(kind) or facts_of(verb).icon
 
 
 def steps_html(lines: "Sequence[Html]") -> Markup:

@@ -1,0 +1,444 @@
+"""The tools of Claude Code: every fact about a tool that more than one place needs, once.
+
+    facts_of("KillBash").current        # 'TaskStop'
+    facts_of("Grep").icon               # 'grep'; an unknown tool has the facts of no tool
+
+It is data without behaviour and stands in `format`, so that every package above can read it:
+`session` and `index` (subject, result, files), `report` (icons, words), `guard` (which rules apply),
+`web`, `console` and `acp` (how calls are shown), and `tools.registry`, which makes the specs of the
+tools that steno has itself. How a fact is acted on is the matter of those packages: here a result
+is said to be summarised as `"command"`, and `session` has the function for it.
+
+Older names have a row of their own, because clients gave them other inputs; a row made with
+`_older` differs from that of the current name only in what is listed.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+__all__ = [
+    "AGENT",
+    "AGENT_TOOLS",
+    "ASKING_TOOLS",
+    "AWAITED_TOOLS",
+    "EDITING_TOOLS",
+    "FILE_TOOLS",
+    "SHELL",
+    "SKILL",
+    "TEXT_EDITING_TOOLS",
+    "TOOLS",
+    "FileAction",
+    "Kind",
+    "Permission",
+    "Summary",
+    "ToolFacts",
+    "View",
+    "facts_of",
+    "older_names",
+    "rule_name",
+    "tools_where",
+]
+
+AGENT: Final = "Agent"
+SHELL: Final = "Bash"
+SKILL: Final = "Skill"
+Kind: TypeAlias = Literal[
+    "think", "execute", "edit", "switch_mode", "search", "read", "fetch", "other"
+]
+"""The kinds of tools of the Agent Client Protocol."""
+Permission: TypeAlias = Literal["ask", "free", "read", "edit", "shell", "fetch"]
+"""How calls are judged where no rule names the tool.
+
+ask    the user is asked
+free   it does nothing by itself, or its own calls are judged one by one
+read, edit, shell, fetch   by the path, the command or the domain
+"""
+FileAction: TypeAlias = Literal["", "read", "write", "replace", "replace_many", "cell", "command"]
+"""What a call does to the file that it names; `command` for a shell command, which may name any."""
+Summary: TypeAlias = Literal[
+    "text",
+    "agent",
+    "answers",
+    "command",
+    "file",
+    "files",
+    "matches",
+    "nothing",
+    "page",
+    "todos",
+    "tools",
+    "web_search",
+]
+"""How a result is summarised on one line; `text` for its own words."""
+View: TypeAlias = Literal[
+    "plain",
+    "changes",
+    "command",
+    "file",
+    "files",
+    "listing",
+    "matches",
+    "message",
+    "output",
+    "page",
+    "plan",
+    "questions",
+    "skill",
+    "tasks",
+    "todos",
+    "tools",
+    "web_search",
+]
+"""How a call and its result are shown in full; `plain` for arguments and text."""
+
+
+class ToolFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a tool."""
+
+    name: str
+    current: str = ""
+    """The name of the tool in current clients; its own where it was never renamed."""
+    kind: Kind = "other"
+    icon: str = "tool"
+    """The name of its icon in the explorer's sprite."""
+    reads_only: bool = False
+    """Whether a call changes nothing: such calls of one response run side by side."""
+    permission: Permission = "ask"
+    rule_name: str = ""
+    """The name under which rules are kept where both names may be written in them."""
+    subject: tuple[str, ...] = ()
+    """The input fields of which the first with text is the subject of a call."""
+    subject_details: tuple[str, ...] = ()
+    """The input fields that are shown behind it."""
+    file_action: FileAction = ""
+    path_field: str = "file_path"
+    """The input field with the file, for a tool with a `file_action`."""
+    returns_file: bool = False
+    """Whether a result is mostly the text of a file."""
+    summary: Summary = "text"
+    view: View = "plain"
+    doing: str = ""
+    """A verb for it in the third person: a session `edits` a file."""
+    starts_agent: bool = False
+    asks_user: bool = False
+    """Whether it does nothing but ask the user."""
+    is_awaited: bool = False
+    """Whether a session whose last call is open waits for the user."""
+    repeatable: bool = True
+    """Whether the same call again would bring the same result, at little cost."""
+    minor_failures: bool = False
+    """Whether a failure mostly means that the call was made wrongly, and is made again."""
+
+    @property
+    def edits_files(self) -> bool:
+        """Whether a call changes the file that it names."""
+        return self.file_action in ("write", "replace", "replace_many", "cell")
+
+
+def _older(name: str, current: ToolFacts, **different: Any) -> ToolFacts:
+    return msgspec.structs.replace(current, name=name, current=current.name, **different)
+
+
+_AGENT: Final = ToolFacts(
+    name=AGENT,
+    kind="think",
+    icon="agent",
+    reads_only=True,  # so that several of one response work side by side
+    permission="free",
+    rule_name=AGENT,
+    subject=("description", "prompt"),
+    summary="agent",
+    starts_agent=True,
+    repeatable=False,
+)
+_TASK_OUTPUT: Final = ToolFacts(
+    name="TaskOutput",
+    kind="execute",
+    icon="bash",
+    reads_only=True,
+    permission="free",
+    subject=("task_id",),
+    view="output",
+    minor_failures=True,
+)
+_TASK_STOP: Final = ToolFacts(
+    name="TaskStop",
+    kind="execute",
+    icon="bash",
+    permission="free",
+    subject=("task_id", "shell_id"),
+)
+_ROWS: Final = (
+    # Files
+    ToolFacts(
+        name="Read",
+        kind="read",
+        icon="read",
+        reads_only=True,
+        permission="read",
+        subject=("file_path",),
+        file_action="read",
+        returns_file=True,
+        summary="file",
+        view="file",
+        doing="reads",
+        minor_failures=True,
+    ),
+    ToolFacts(name="NotebookRead", icon="read", permission="read", returns_file=True),
+    ToolFacts(name="View", returns_file=True),
+    ToolFacts(
+        name="Edit",
+        kind="edit",
+        icon="edit",
+        permission="edit",
+        subject=("file_path",),
+        file_action="replace",
+        view="changes",
+        doing="edits",
+        minor_failures=True,
+    ),
+    ToolFacts(
+        name="MultiEdit",
+        kind="edit",
+        icon="edit",
+        permission="edit",
+        subject=("file_path",),
+        file_action="replace_many",
+        view="changes",
+        doing="edits",
+        minor_failures=True,
+    ),
+    ToolFacts(
+        name="Write",
+        kind="edit",
+        icon="write",
+        permission="edit",
+        subject=("file_path",),
+        file_action="write",
+        view="changes",
+        doing="writes",
+        minor_failures=True,
+    ),
+    ToolFacts(
+        name="NotebookEdit",
+        kind="edit",
+        icon="edit",
+        permission="edit",
+        subject=("notebook_path",),
+        file_action="cell",
+        path_field="notebook_path",
+        view="changes",
+        doing="edits",
+        minor_failures=True,
+    ),
+    ToolFacts(
+        name="Glob",
+        kind="search",
+        icon="grep",
+        reads_only=True,
+        permission="read",
+        subject=("pattern",),
+        subject_details=("path",),
+        summary="files",
+        view="files",
+        doing="looks for",
+        minor_failures=True,
+    ),
+    ToolFacts(
+        name="Grep",
+        kind="search",
+        icon="grep",
+        reads_only=True,
+        permission="read",
+        subject=("pattern",),
+        subject_details=("path", "glob", "type"),
+        summary="matches",
+        view="matches",
+        doing="looks for",
+        minor_failures=True,
+    ),
+    ToolFacts(
+        name="LS",
+        kind="read",
+        icon="folder",
+        permission="read",
+        subject=("path",),
+        view="listing",
+        minor_failures=True,
+    ),
+    ToolFacts(name="LSP", subject_details=("operation", "filePath")),
+    # Commands, and what runs in the background
+    ToolFacts(
+        name=SHELL,
+        kind="execute",
+        icon="bash",
+        permission="shell",
+        subject=("command",),
+        file_action="command",
+        summary="command",
+        view="command",
+        doing="runs",
+    ),
+    _TASK_OUTPUT,
+    _older("BashOutput", _TASK_OUTPUT, subject=("bash_id", "shell_id")),
+    _TASK_STOP,
+    _older("KillShell", _TASK_STOP, subject=("shell_id",), minor_failures=True),
+    _older("KillBash", _TASK_STOP, subject=("shell_id",), minor_failures=True),
+    ToolFacts(name="Monitor", subject=("description",)),
+    # Lists of things to do
+    ToolFacts(
+        name="TodoWrite",
+        kind="think",
+        icon="todo",
+        permission="free",
+        summary="todos",
+        view="todos",
+        minor_failures=True,
+    ),
+    ToolFacts(name="TodoRead", icon="todo"),
+    ToolFacts(
+        name="TaskCreate", icon="todo", permission="free", subject=("subject",), view="tasks"
+    ),
+    ToolFacts(
+        name="TaskGet",
+        icon="todo",
+        reads_only=True,
+        permission="free",
+        subject=("taskId",),
+        view="tasks",
+    ),
+    ToolFacts(name="TaskList", icon="todo", reads_only=True, permission="free", view="tasks"),
+    ToolFacts(
+        name="TaskUpdate",
+        icon="todo",
+        permission="free",
+        subject_details=("taskId", "status"),
+        view="tasks",
+        minor_failures=True,
+    ),
+    # The user
+    ToolFacts(
+        name="AskUserQuestion",
+        kind="think",
+        icon="help",
+        reads_only=True,
+        permission="free",
+        summary="answers",
+        view="questions",
+        asks_user=True,
+        is_awaited=True,
+        repeatable=False,
+    ),
+    ToolFacts(
+        name="EnterPlanMode",
+        kind="switch_mode",
+        reads_only=True,
+        permission="free",
+        view="plan",
+        asks_user=True,
+    ),
+    ToolFacts(
+        name="ExitPlanMode",
+        kind="switch_mode",
+        reads_only=True,
+        permission="free",
+        subject=("plan",),
+        view="plan",
+        asks_user=True,
+        is_awaited=True,
+        repeatable=False,
+    ),
+    # The web
+    ToolFacts(
+        name="WebFetch",
+        kind="fetch",
+        icon="web",
+        reads_only=True,
+        permission="fetch",
+        subject=("url",),
+        summary="page",
+        view="page",
+        doing="fetches",
+        minor_failures=True,
+    ),
+    ToolFacts(
+        name="WebSearch",
+        kind="fetch",
+        icon="web",
+        reads_only=True,
+        subject=("query",),
+        summary="web_search",
+        view="web_search",
+        doing="searches for",
+        minor_failures=True,
+    ),
+    # Agents, skills and other tools
+    _AGENT,
+    _older("Task", _AGENT),
+    ToolFacts(name="AgentOutput", permission="free"),
+    ToolFacts(name="ListAgents", permission="free"),
+    ToolFacts(name="SendMessage", subject_details=("to", "summary"), view="message"),
+    ToolFacts(
+        name=SKILL,
+        permission="free",
+        rule_name=SKILL,
+        subject_details=("skill", "args"),
+        summary="nothing",
+        view="skill",
+        repeatable=False,
+        minor_failures=True,
+    ),
+    ToolFacts(name="SlashCommand", rule_name=SKILL, subject=("command",), view="skill"),
+    ToolFacts(
+        name="ToolSearch",
+        icon="search",
+        permission="free",
+        subject=("query",),
+        summary="tools",
+        view="tools",
+        minor_failures=True,
+    ),
+    ToolFacts(name="StructuredOutput", permission="free"),
+    # The session
+    ToolFacts(name="CronCreate", subject=("cron", "prompt")),
+    ToolFacts(name="ScheduleWakeup", icon="clock", subject=("reason", "prompt")),
+    ToolFacts(name="EnterWorktree", subject=("name", "path")),
+    ToolFacts(name="ExitWorktree", subject=("action",)),
+)
+TOOLS: Final[dict[str, ToolFacts]] = {row.name: row for row in _ROWS}
+"""The facts by name, in an order that stays."""
+_NO_TOOL: Final = ToolFacts(name="")
+
+
+def facts_of(name: str) -> ToolFacts:
+    """Return what is known of a tool, by any of its names."""
+    return TOOLS.get(name, _NO_TOOL)
+
+
+def tools_where(fits: Callable[[ToolFacts], bool]) -> tuple[str, ...]:
+    """Return the names, older ones as well, of the tools that a condition fits."""
+    return tuple(row.name for row in _ROWS if fits(row))
+
+
+def older_names(name: str) -> tuple[str, ...]:
+    """Return the names that a tool had in older clients."""
+    return tools_where(lambda facts: facts.current == name)
+
+
+def rule_name(name: str) -> str:
+    """Return the name under which a tool's rules are kept."""
+    return facts_of(name).rule_name or name
+
+
+FILE_TOOLS: Final = tools_where(lambda facts: facts.edits_files or facts.file_action == "read")
+"""The tools that are about one file."""
+EDITING_TOOLS: Final = frozenset(tools_where(lambda facts: facts.edits_files))
+TEXT_EDITING_TOOLS: Final = frozenset(
+    tools_where(lambda facts: facts.edits_files and facts.file_action != "cell")
+)
+"""The tools that change the text of a file, which can be shown as a patch."""
+AGENT_TOOLS: Final = frozenset(tools_where(lambda facts: facts.starts_agent))
+ASKING_TOOLS: Final = frozenset(tools_where(lambda facts: facts.asks_user))
+AWAITED_TOOLS: Final = frozenset(tools_where(lambda facts: facts.is_awaited))
