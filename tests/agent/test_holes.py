@@ -121,13 +121,16 @@ def test_cve_2026_46406_what_is_put_aside_is_private_and_has_no_fixed_name(tmp_p
 
 
 def test_cve_2026_27976_2007_4559_2025_4517_nothing_is_unpacked() -> None:
-    """Of `tarfile` only headers are used, each by itself: names in them are compared, never opened."""
+    """Of `tarfile` only headers are used, each by itself: names in them are compared, never opened.
+
+    `zipfile` reads the demo that comes with steno, file by file into memory.
+    """
     headers = {"TarInfo", "BLOCKSIZE", "GNU_FORMAT", "REGTYPE", "HeaderError"}
     source = Path(__file__).parents[2] / "src"
     for path in source.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            assert "zipfile" not in names, path
+            assert "zipfile" not in names or path == source / "steno" / "demo" / "write.py", path
             if isinstance(node, ast.ImportFrom):
                 assert node.module not in {"tarfile", "zipfile"}, path
             if isinstance(node, ast.Attribute):

@@ -27,9 +27,6 @@ ALLOWED: Final = {
     "format/tool_catalogue.py": "the table",
     "format/views/index.py": "generated: the class for the input of each tool",
     "agent/definitions.py": "the tools of the built-in agent Explore are its own choice",
-    "demo/attach.py": "sample data: the tools that a recorded client had put off",
-    "demo/outcomes.py": "sample data: what each tool of the demo answers",
-    "demo/requests.py": "sample data: the tools of a recorded request",
 }
 OWN: Final[list[Tool]] = [*file_tools(), *other_tools()]
 
