@@ -21,14 +21,13 @@ from steno.report.brief.values import Asked, Brief, Pull, Work
 from steno.report.brief.work import changed, helpers, looks, ran, tested, tools
 from steno.report.deeds.deed import Deed, deeds_of, loose_deeds
 from steno.session.session import Session
+from steno.session.story.titles import cut_title
 from steno.session.story.turns import Turn
 
 __all__ = ["brief_of"]
 
 _BY_CLIENT: Final = frozenset(("summary", "meta"))
 """Origins of words that nobody asked with."""
-_MORE: Final = "…"
-_LONGEST: Final = 200
 
 
 def brief_of(
@@ -85,15 +84,12 @@ def brief_of(
 
 
 def _title(session: Session, turns: Sequence[Turn]) -> str:
-    """Return what it is called; of a prompt that gave it the name, more than the first line."""
+    """Return what it is called; without a name, what was asked first."""
     title = session.title
-    first = title.text.removesuffix(_MORE).rstrip()
-    if title.source != "none" and ("prompt" not in title.source or first == title.text):
+    if title.source != "none":
         return title.text
-    prompts = (turn.prompt.text.strip() for turn in turns if turn.prompt is not None)
-    fits = "" if title.source == "none" else first
-    found = next((text for text in prompts if text and text.startswith(fits)), title.text)
-    return " ".join(found[: 4 * _LONGEST].split())[:_LONGEST]
+    prompts = (cut_title(turn.prompt.text) for turn in turns if turn.prompt is not None)
+    return next(filter(None, prompts), title.text)
 
 
 def _all_deeds(session: Session, turns: Sequence[Turn]) -> list[Deed]:
