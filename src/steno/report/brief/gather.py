@@ -1,6 +1,6 @@
 """A session → its brief."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -21,6 +21,7 @@ from steno.report.brief.values import Asked, Brief, Pull, Work
 from steno.report.brief.work import changed, helpers, looks, ran, tested, tools
 from steno.report.deeds.deed import Deed, deeds_of, loose_deeds
 from steno.session.session import Session
+from steno.session.story.spawns import clues_in
 from steno.session.story.titles import cut_title
 from steno.session.story.turns import Turn
 
@@ -95,8 +96,25 @@ def _title(session: Session, turns: Sequence[Turn]) -> str:
 def _all_deeds(session: Session, turns: Sequence[Turn]) -> list[Deed]:
     seen: set[int] = set()
     found = [deed for turn in turns for deed in deeds_of(turn, session.transcript, seen)]
+    _hear(found, session)
     last = turns[-1].number if turns else 0
     return [*found, *loose_deeds(session.loose_agents, last, seen)]
+
+
+def _hear(deeds: Iterable[Deed], session: Session) -> None:
+    """Give calls the reports of sub-agents in the background that have no records."""
+    silent = [
+        deed
+        for deed in deeds
+        if deed.step.kind == "agent" and deed.step.agent is None and not deed.agent and deed.is_call
+    ]
+    if silent:
+        notices = clues_in(session.transcript).notices
+        by_call = {notice.call_id: notice for notice in notices.values() if notice.call_id}
+        for deed in silent:
+            name = deed.kept.get("agentId")
+            noted = notices.get(name) if isinstance(name, str) else None
+            deed.notice = noted or by_call.get(deed.step.call_id)
 
 
 def _is_in(turn: Turn, since: float | None, until: float | None) -> bool:

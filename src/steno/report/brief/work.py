@@ -128,11 +128,10 @@ def _helper(thread: Thread, deed: Deed) -> Helper:
 def _unheard(deed: Deed) -> Helper:
     """Return a sub-agent of which nothing is left but what it reported."""
     step = deed.step
-    worked = step.state == "ok"
     return Helper(
         kind=step.verb,
         task=step.subject,
-        status="completed" if worked else step.state,
-        report=deed.printed[:_REPORT] if worked else step.outcome,
+        status=deed.told_status,
+        report=deed.told_report[:_REPORT],
         turn=deed.turn,
     )
