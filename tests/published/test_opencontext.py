@@ -250,6 +250,18 @@ def test_003_sub_agents_in_the_background_report_later_also_without_a_file(tag: 
     assert "In a.py." in as_markdown(made.brief())
 
 
+@pytest.mark.parametrize(("count", "steps"), [(7, 7), (-1, 0), ("many", 0), (None, 0)])
+def test_003_sub_agents_without_a_file_have_the_number_of_calls_that_the_result_has(
+    count: Any, steps: int
+) -> None:
+    ended = {"status": "completed", "agentId": "ab12", "totalToolUseCount": count}
+    done = [{"type": "tool_result", "tool_use_id": "t1", "content": "It is in a.py."}]
+    made = ContextFile().user("Go.").assistant(call("t1", "Task", prompt="Find it."))
+    brief = found(made.user(done, toolUseResult=ended).assistant("Good.").brief())
+    (helper,) = brief["work"]["helpers"]
+    assert (helper["steps"], helper["report"]) == (steps, "It is in a.py.")
+
+
 def test_003_progress_is_told_where_the_call_is_named_otherwise_or_not_at_all() -> None:
     said = {"role": "assistant", "content": [{"type": "text", "text": "I grep."}]}
     data = {"type": "agent_progress", "prompt": "Find.", "agentId": "a1", "message": said}
