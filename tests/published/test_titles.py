@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.builders import session
+from tests.builders import image, session
 from tests.conftest import NOW
 from tests.published.surfaces import every_surface
 from tests.web.explorer import explorer
@@ -52,3 +52,17 @@ def test_a_title_is_the_same_everywhere_however_it_is_written(
     assert {
         path: {each.title for each in surfaces.values()} for path, surfaces in said.items()
     } == expected
+
+
+@pytest.mark.parametrize(("words", "title"), [("And now?", "And now?"), ("", "(session)")])
+def test_a_picture_without_words_names_no_session(
+    words: str, title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STENO_NOW", NOW)
+    made = session("2.1.42").user([image(b"GIF89a")]).assistant("A dot.").done()
+    path = tmp_path / "projects" / "-home-ada-work" / f"{made.session_id}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_bytes((made.turn(words, "done") if words else made).bytes())
+    with explorer(str(tmp_path / "index"), str(tmp_path)) as found:
+        (said,) = every_surface(found.refresh()).values()
+    assert {each.title for each in said.values()} == {title}

@@ -244,6 +244,7 @@ class _Look:
         self.session_id = self.project = self.branch = self.version = self.entrypoint = ""
         self.model = self.custom = self.ai = self.last_prompt = self.first_prompt = ""
         self.command = ""
+        self.prompted = False
         self.dialect: Dialect = "claude"
         self.in_dialect = False
         """Whether a record is written as in a published dialect."""
@@ -349,8 +350,9 @@ class _Look:
         if command := _COMMAND.search(words[:2000]):
             self.command = self.command or typed_command(words[:2000])
             self.left = command[1] in ("/exit", "/quit")
-        if not self.first_prompt.strip() and _is_human(line):
-            self.first_prompt = words or "(picture)"
+        if not self.first_prompt and _is_human(line):
+            self.first_prompt = words if words.strip() else ""
+            self.prompted = True
 
     def result(self, name: str, found: Found, now: float) -> Glance:
         names = (
@@ -375,7 +377,7 @@ class _Look:
             ending=ending,
             status=status_at(ending, activity_age(now, _epoch(self.ended))),
             # A command alone, such as `/exit`, asks the model nothing.
-            prompted=bool(self.first_prompt or (self.command and self.answered)),
+            prompted=bool(self.prompted or (self.command and self.answered)),
             answered=self.answered,
             sidechain=self.side and not self.main,
             last_uuid=self.last_uuid,
