@@ -231,6 +231,37 @@ def test_003_progress_tells_of_a_sub_agent_that_has_no_file() -> None:
     assert "`pattern` `c`" in written
 
 
+@pytest.mark.parametrize("tag", ["", "<tool-use-id>t1</tool-use-id>"])
+def test_003_sub_agents_in_the_background_report_later_also_without_a_file(tag: str) -> None:
+    asked = {"description": "Look", "prompt": "Find it.", "subagent_type": "Explore"}
+    started = {"isAsync": True, "status": "async_launched", "agentId": "ab12", "prompt": "Find it."}
+    made = ContextFile().user("Go.").assistant(call("t1", "Agent", run_in_background=True, **asked))
+    launched = [{"type": "tool_result", "tool_use_id": "t1", "content": "Launched."}]
+    made.user(launched, toolUseResult=started).assistant("Started.")
+    (agent,) = found(made.brief())["turns"][0]["agents"]
+    assert (agent["status"], agent["report"], agent["background"]) == ("unknown", "", True)
+    name = "ab12" if not tag else "another"
+    ended = f"<task-id>{name}</task-id>{tag}<status>killed</status><result>In a.py.</result>"
+    made.user(f"<task-notification>{ended}</task-notification>").assistant("Good.")
+    brief = found(made.brief())
+    (agent,), (helper,) = brief["turns"][0]["agents"], brief["work"]["helpers"]
+    assert (agent["status"], agent["report"]) == ("killed", "In a.py.")
+    assert (helper["status"], helper["report"]) == ("killed", "In a.py.")
+    assert "In a.py." in as_markdown(made.brief())
+
+
+@pytest.mark.parametrize(("count", "steps"), [(7, 7), (-1, 0), ("many", 0), (None, 0)])
+def test_003_sub_agents_without_a_file_have_the_number_of_calls_that_the_result_has(
+    count: Any, steps: int
+) -> None:
+    ended = {"status": "completed", "agentId": "ab12", "totalToolUseCount": count}
+    done = [{"type": "tool_result", "tool_use_id": "t1", "content": "It is in a.py."}]
+    made = ContextFile().user("Go.").assistant(call("t1", "Task", prompt="Find it."))
+    brief = found(made.user(done, toolUseResult=ended).assistant("Good.").brief())
+    (helper,) = brief["work"]["helpers"]
+    assert (helper["steps"], helper["report"]) == (steps, "It is in a.py.")
+
+
 def test_003_progress_is_told_where_the_call_is_named_otherwise_or_not_at_all() -> None:
     said = {"role": "assistant", "content": [{"type": "text", "text": "I grep."}]}
     data = {"type": "agent_progress", "prompt": "Find.", "agentId": "a1", "message": said}

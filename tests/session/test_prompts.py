@@ -1,10 +1,11 @@
 """Which user records are people."""
 
 import pytest
-from tests.builders import Json, image, session, text
+from tests.builders import Json, image, session, text, tool
 
 from steno.format.encode import encode_line
 from steno.format.source import BytesSource
+from steno.session.session import Session
 from steno.session.story.prompts import _without_reminders, inside, origin_of, prompt_of
 from steno.session.transcript import Transcript, load
 
@@ -89,3 +90,13 @@ def test_a_tag_without_an_end_runs_to_the_end() -> None:
 def test_any_number_of_reminders_is_passed_over_in_one_reading() -> None:
     reminder = "<system-reminder>mind the tide</system-reminder>\n"
     assert _without_reminders(reminder * 200_000 + "Go") == "Go"
+
+
+@pytest.mark.parametrize("odd", [{"is_error": "yes"}, {"is_error": 1}, {"tool_use_id": None}])
+def test_a_result_with_an_odd_value_is_no_prompt(odd: Json) -> None:
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "a.txt", **odd}
+    assert origin([result]) == "result"
+    made = session().user("go").assistant(tool("Bash", command="ls"))
+    made.user([result]).assistant("Done.").done()
+    (turn,) = Session(load(BytesSource(made.bytes()))).turns()
+    assert turn.answer == "Done."

@@ -29,7 +29,7 @@ def test_the_order_is_that_of_the_clients_own_list() -> None:
         names[name] = " "
     assert found == ["c", "a", "s", "l", "f"]
     assert choose_title().text == UNTITLED
-    assert str(choose_title(first="one\ntwo")) == "one …"
+    assert str(choose_title(first="one\ntwo")) == "one two"
 
 
 def test_the_last_title_wins() -> None:

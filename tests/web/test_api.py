@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
-from tests.builders import Session, session, tool
+from tests.builders import Session, session, text, tool
 from tests.builders.step_files import OVER, session_file, session_id
 from tests.cli.conftest import Steno, steno
 from tests.web.api import DOCUMENT, Api, ask_everything, write_dialects
@@ -212,6 +212,16 @@ def test_a_search_may_be_within_one_session(api: Api) -> None:
     assert (inside["total"], inside["sessions"]) == (len(inside["hits"]), 1)
     status, error = api.error("/search", q="the", session="none")
     assert (status, error["message"]) == (400, "session: no session is called 'none'")
+
+
+def test_what_is_said_again_behind_a_compaction_is_no_text_of_the_next_turn(tmp_path: Path) -> None:
+    made = session(seed="again").turn("go", "First.").compact("It went.")
+    again = {"id": f"msg_{made.tip}", "role": "assistant", "content": [text("First.")]}
+    made.link({"type": "assistant", "message": again, "uuid": "", "timestamp": ""})
+    made.turn("on", "Second.")
+    with exploring(tmp_path, made) as (running, _):
+        turns = Api(running).get(f"/sessions/{made.session_id}/turns")["turns"]
+    assert [turn["texts"] for turn in turns] == [["First."], ["Second."]]
 
 
 def test_texts_of_a_turn_are_all_that_the_model_said(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from steno.report.usage.wanted import fits
 from steno.safe.terminal import ColourMode, Line, one_line
 from steno.session.liveness import activity_age, is_live
 from steno.session.step_records import StepCounts, is_listed
+from steno.session.story.titles import UNTITLED
 from steno.store.archive.opened import Archived
 from steno.store.count import count_agents, count_step_records, count_turns
 from steno.store.discover import Discovery, Found, Problem
@@ -249,7 +250,7 @@ def _json(listing: _Listing) -> list[dict[str, Any]]:
         {
             "id": row.look.id,
             "path": os.fsencode(row.found.path).decode("utf-8", "replace"),
-            "title": row.title,
+            "title": row.title or UNTITLED,
             "project": row.look.project,
             "branch": row.look.branch,
             "model": row.look.model,
@@ -318,9 +319,7 @@ def _columns(rows: list[_Row], *, wide: bool) -> list[Column]:
     dialects = ["" if look.dialect == "claude" else look.dialect for look in looks]
     return [
         Column("ID", [row.short for row in rows], style="bold"),
-        Column(
-            "SESSION", [one_line(row.title, 200) or "(no title)" for row in rows], flexible=True
-        ),
+        Column("SESSION", [one_line(row.title, 200) or UNTITLED for row in rows], flexible=True),
         Column(
             "PROJECT",
             [one_line(words.project_name(look.project), 40) for look in looks],

@@ -17,6 +17,7 @@ from steno.session.story.compactions import Compaction
 from steno.session.story.figures import worked
 from steno.session.story.steps import Step
 from steno.session.story.threads import Thread
+from steno.session.story.titles import cut_title
 from steno.session.story.turns import Turn
 from steno.session.transcript import Transcript
 from steno.store.found import Found
@@ -147,7 +148,7 @@ class Story:
         if title.source == "summary":
             return title.text
         first = turns[0].prompt if turns else None
-        return self._look.title or (first.text if first else "") or title.text
+        return self._look.title or (cut_title(first.text) if first else "") or title.text
 
     def _leaving(self, turn: Turn) -> Iterator[tuple[int, Branch]]:
         here = {node.index for node in turn.nodes}

@@ -370,9 +370,9 @@ class Fold:
 
     def _summary(self, line: Line, message: int) -> None:
         """Keep a summary, for whatever session it is."""
-        if line.summary:
-            self._link(message, "summary", line.leaf_uuid or "", line.summary[:_TITLE])
-            self.summaries.take(line.leaf_uuid or "", message, line.summary[:_TITLE])
+        if title := cut_title(line.summary or ""):
+            self._link(message, "summary", line.leaf_uuid or "", title)
+            self.summaries.take(line.leaf_uuid or "", message, title)
 
     def _note(self, line: Line, kind: str, message: int, raw: bytes) -> None:
         state = self._state
@@ -384,7 +384,7 @@ class Fold:
             state.ai = line.ai_title or state.ai
         elif kind == "last-prompt":
             if line.last_prompt and not tagged(line.last_prompt):
-                state.last_prompt = line.last_prompt[:_TITLE]
+                state.last_prompt = cut_title(line.last_prompt)
         elif kind == "summary":
             self._summary(line, message)
         elif kind == "system":

@@ -23,7 +23,7 @@ from steno.session.liveness import (
     status_at,
 )
 from steno.session.story.prompts import typed_command
-from steno.session.story.titles import cut_title
+from steno.session.story.titles import cut_title, own_summary
 from steno.store.archive.opened import opened
 from steno.store.found import Found
 from steno.store.titles import given_title
@@ -244,6 +244,7 @@ class _Look:
         self.session_id = self.project = self.branch = self.version = self.entrypoint = ""
         self.model = self.custom = self.ai = self.last_prompt = self.first_prompt = ""
         self.command = ""
+        self.prompted = False
         self.dialect: Dialect = "claude"
         self.in_dialect = False
         """Whether a record is written as in a published dialect."""
@@ -350,15 +351,21 @@ class _Look:
             self.command = self.command or typed_command(words[:2000])
             self.left = command[1] in ("/exit", "/quit")
         if not self.first_prompt and _is_human(line):
-            self.first_prompt = words or "(picture)"
+            self.first_prompt = words if words.strip() else ""
+            self.prompted = True
 
     def result(self, name: str, found: Found, now: float) -> Glance:
-        own = [title for leaf, title in self.summaries if leaf in self.uuids]
-        given = self.custom or given_title(found) or self.ai or (own[-1] if own else "")
+        names = (
+            self.custom or given_title(found),
+            self.ai,
+            own_summary(self.uuids, self.summaries),
+        )
+        given = next((name for name in names if name.strip()), "")
+        asked = self.last_prompt if self.last_prompt.strip() else self.first_prompt
         ending = self.ending()
         return Glance(
             id=name,
-            title=cut_title(given or self.last_prompt or self.first_prompt or self.command),
+            title=cut_title(given or asked or self.command),
             named=bool(given),
             project=self._project(found),
             branch="" if self.branch == "HEAD" else self.branch,
@@ -370,12 +377,16 @@ class _Look:
             ending=ending,
             status=status_at(ending, activity_age(now, _epoch(self.ended))),
             # A command alone, such as `/exit`, asks the model nothing.
-            prompted=bool(self.first_prompt or (self.command and self.answered)),
+            prompted=bool(self.prompted or (self.command and self.answered)),
             answered=self.answered,
             sidechain=self.side and not self.main,
             last_uuid=self.last_uuid,
             dialect=self.dialect,
-            lent=tuple(pair for pair in self.summaries if pair[0] not in self.uuids),
+            lent=tuple(
+                (leaf, cut_title(title))
+                for leaf, title in self.summaries
+                if leaf not in self.uuids and title.strip()
+            ),
         )
 
     def _project(self, found: Found) -> str:

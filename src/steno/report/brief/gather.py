@@ -1,6 +1,6 @@
 """A session → its brief."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -21,14 +21,14 @@ from steno.report.brief.values import Asked, Brief, Pull, Work
 from steno.report.brief.work import changed, helpers, looks, ran, tested, tools
 from steno.report.deeds.deed import Deed, deeds_of, loose_deeds
 from steno.session.session import Session
+from steno.session.story.spawns import clues_in
+from steno.session.story.titles import cut_title
 from steno.session.story.turns import Turn
 
 __all__ = ["brief_of"]
 
 _BY_CLIENT: Final = frozenset(("summary", "meta"))
 """Origins of words that nobody asked with."""
-_MORE: Final = "…"
-_LONGEST: Final = 200
 
 
 def brief_of(
@@ -85,22 +85,36 @@ def brief_of(
 
 
 def _title(session: Session, turns: Sequence[Turn]) -> str:
-    """Return what it is called; of a prompt that gave it the name, more than the first line."""
+    """Return what it is called; without a name, what was asked first."""
     title = session.title
-    first = title.text.removesuffix(_MORE).rstrip()
-    if title.source != "none" and ("prompt" not in title.source or first == title.text):
+    if title.source != "none":
         return title.text
-    prompts = (turn.prompt.text.strip() for turn in turns if turn.prompt is not None)
-    fits = "" if title.source == "none" else first
-    found = next((text for text in prompts if text and text.startswith(fits)), title.text)
-    return " ".join(found[: 4 * _LONGEST].split())[:_LONGEST]
+    prompts = (cut_title(turn.prompt.text) for turn in turns if turn.prompt is not None)
+    return next(filter(None, prompts), title.text)
 
 
 def _all_deeds(session: Session, turns: Sequence[Turn]) -> list[Deed]:
     seen: set[int] = set()
     found = [deed for turn in turns for deed in deeds_of(turn, session.transcript, seen)]
+    _hear(found, session)
     last = turns[-1].number if turns else 0
     return [*found, *loose_deeds(session.loose_agents, last, seen)]
+
+
+def _hear(deeds: Iterable[Deed], session: Session) -> None:
+    """Give calls the reports of sub-agents in the background that have no records."""
+    silent = [
+        deed
+        for deed in deeds
+        if deed.step.kind == "agent" and deed.step.agent is None and not deed.agent and deed.is_call
+    ]
+    if silent:
+        notices = clues_in(session.transcript).notices
+        by_call = {notice.call_id: notice for notice in notices.values() if notice.call_id}
+        for deed in silent:
+            name = deed.kept.get("agentId")
+            noted = notices.get(name) if isinstance(name, str) else None
+            deed.notice = noted or by_call.get(deed.step.call_id)
 
 
 def _is_in(turn: Turn, since: float | None, until: float | None) -> bool:

@@ -120,7 +120,6 @@ def _without_records(deed: Deed, noted: AgentProgress | None) -> SubAgent:
     step = deed.step
     given, kept = deed.given, deed.kept
     prompt, agent_id = given.get("prompt"), kept.get("agentId")
-    worked = step.state == "ok"
     if not isinstance(agent_id, str):
         agent_id = noted.agent_id if noted is not None else ""
     return SubAgent(
@@ -129,24 +128,14 @@ def _without_records(deed: Deed, noted: AgentProgress | None) -> SubAgent:
         kind=step.verb,
         task=step.subject,
         prompt=prompt if isinstance(prompt, str) else noted.prompt if noted is not None else "",
-        status=_status(deed, kept.get("status")),
+        status=deed.told_status,
         background=given.get("run_in_background") is True or kept.get("isAsync") is True,
         source="progress" if noted is not None else "result",
         updates=noted.updates if noted is not None else 0,
         texts=tuple(noted.texts) if noted is not None else (),
         calls=tuple(noted.calls) if noted is not None else (),
-        report=(deed.printed if worked else step.outcome).strip(),
+        report=deed.told_report.strip(),
     )
-
-
-def _status(deed: Deed, stated: object) -> str:
-    if isinstance(stated, str) and stated not in ("", "async_launched"):
-        return stated
-    if stated == "async_launched":
-        return "unknown"
-    if deed.step.state == "ok":
-        return "completed"
-    return "running" if deed.step.state == "open" else deed.step.state
 
 
 def _turn_at(thread: Thread, turns: Sequence[Turn]) -> int:

@@ -213,7 +213,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     """The work in a turn or in a session."""
 
     tools: dict[str, int] = {}
-    """How often each tool was called, the most frequent first."""
+    """How often each tool was called, the most frequent first; every sub-agent is `Agent`."""
     files: tuple[Changed, ...] = ()
     """The files that file tools changed, those with the most lines first."""
     changed: int = 0

@@ -127,12 +127,12 @@ def _helper(thread: Thread, deed: Deed) -> Helper:
 
 def _unheard(deed: Deed) -> Helper:
     """Return a sub-agent of which nothing is left but what it reported."""
-    step = deed.step
-    worked = step.state == "ok"
+    step, count = deed.step, deed.kept.get("totalToolUseCount")
     return Helper(
         kind=step.verb,
         task=step.subject,
-        status="completed" if worked else step.state,
-        report=deed.printed[:_REPORT] if worked else step.outcome,
+        status=deed.told_status,
+        steps=max(0, count) if isinstance(count, int) else 0,
+        report=deed.told_report[:_REPORT],
         turn=deed.turn,
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from steno.format.blocks import ServerToolUse, Text, ToolResult, ToolUse
 from steno.format.loose import loose
@@ -15,10 +15,14 @@ from steno.session.story.threads import Thread
 from steno.session.story.turns import Turn
 from steno.session.transcript import Transcript
 
+if TYPE_CHECKING:
+    from steno.session.story.spawns import Notice
+
 __all__ = ["CUT", "Deed", "deeds_of", "loose_deeds"]
 
 CUT: Final = 20_000
 """How many letters of one text are looked at and kept."""
+_LAUNCHED: Final = "async_launched"
 
 
 class Deed:
@@ -29,6 +33,8 @@ class Deed:
         self.turn = turn
         self.agent = agent
         """The sub-agent that did it; empty for the session itself."""
+        self.notice: Notice | None = None
+        """What the sub-agent reported that it started in the background and that has no records."""
         self._transcript = transcript
 
     @property
@@ -73,6 +79,27 @@ class Deed:
         if not raw or len(record.tool_results) != 1:
             return {}
         return as_object(loose(raw)) or {}
+
+    @property
+    def told_status(self) -> str:
+        """How the sub-agent ended that it started, by the call and the notice alone."""
+        stated = self.kept.get("status")
+        if self.notice is not None and self.notice.status:
+            return self.notice.status
+        if isinstance(stated, str) and stated:
+            return "unknown" if stated == _LAUNCHED else stated
+        if self.step.state == "ok":
+            return "completed"
+        return "running" if self.step.state == "open" else self.step.state
+
+    @property
+    def told_report(self) -> str:
+        """What that sub-agent reported, by the call and the notice alone."""
+        if self.notice is not None:
+            return self.notice.report
+        if self.kept.get("status") == _LAUNCHED:
+            return ""
+        return self.printed if self.step.state == "ok" else self.step.outcome
 
     @property
     def words(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from steno.format.blocks import Document, Image, Text, ToolResult
+from steno.format.blocks import Block, Document, Image, Text, ToolResult, UnknownBlock
 from steno.format.loose import REFUSED
 from steno.format.records import Record
 from steno.session.nodes import Node
@@ -134,7 +134,7 @@ class _Marks(msgspec.Struct, rename="camel"):
 
 def origin_of(record: Record, *, agent: bool = False) -> Origin:
     """Return where the words of a user record come from; `agent` when it is a sub-agent's."""
-    if any(isinstance(block, ToolResult) for block in record.blocks):
+    if any(map(_is_result, record.blocks)):
         return "result"
     envelope = record.envelope
     if envelope.is_compact_summary or record.type in _SUMMARIES:
@@ -148,6 +148,13 @@ def origin_of(record: Record, *, agent: bool = False) -> Origin:
     if not text and not _images(record) and record.text:
         return "meta"
     return "agent" if agent else _stated(record)
+
+
+def _is_result(block: Block) -> bool:
+    """Whether a block is a tool's result, also one with a value that no result may have."""
+    return isinstance(block, ToolResult) or (
+        isinstance(block, UnknownBlock) and block.type == "tool_result"
+    )
 
 
 def tagged(text: str) -> Origin | None:

@@ -42,6 +42,7 @@ class Notice(msgspec.Struct, frozen=True):
     node: Node
     call_id: str = ""
     status: str = ""
+    report: str = ""
 
 
 class Clues:
@@ -163,8 +164,8 @@ def _notice(clues: Clues, record: Record, node: Node) -> None:
     agent = inside(text, "task-id")
     before = clues.notices.get(agent)
     if agent and (before is None or before.node.type == "queue-operation"):
-        notice = Notice(node, inside(text, "tool-use-id"), inside(text, "status"))
-        clues.notices[agent] = notice
+        tags = ("tool-use-id", "status", "result")
+        clues.notices[agent] = Notice(node, *(inside(text, tag) for tag in tags))
 
 
 def _queued(record: Record) -> str:

@@ -12,7 +12,6 @@ import msgspec
 from steno.format.loose import REFUSED
 from steno.session.nodes import Node
 from steno.session.story.prompts import origin_of, tagged, typed_command, words_of
-from steno.session.story.steps import one_line
 from steno.session.transcript import Transcript
 
 __all__ = [
@@ -84,7 +83,7 @@ def choose_title(
         (command, "first prompt"),
     )
     for text, source in choices:
-        line = one_line(text, _LONGEST)
+        line = cut_title(text)
         if line:
             return Title(line, source)
     return Title()
@@ -92,7 +91,7 @@ def choose_title(
 
 def cut_title(text: str) -> str:
     """Return a text as one line, as long as lists and the index keep it."""
-    return " ".join(text[: 4 * _LONGEST].split())[:_LONGEST]
+    return " ".join(text.lstrip()[: 4 * _LONGEST].split())[:_LONGEST].rstrip()
 
 
 def title_of(
@@ -108,13 +107,16 @@ def title_of(
     summary found anywhere in the project.
     """
     custom = _last(transcript, "custom-title", "custom_title") or custom_title
-    ai = "" if custom else _last(transcript, "ai-title", "ai_title")
-    if custom or ai:
-        return choose_title(custom=custom, ai=ai)
+    ai = "" if custom.strip() else _last(transcript, "ai-title", "ai_title")
+    given = choose_title(custom=custom, ai=ai)
+    if given.is_given:
+        return given
     summary = own_summary(transcript.by_uuid, (*summaries_in(transcript), *summaries))
     last = _last(transcript, "last-prompt", "last_prompt", lambda words: not tagged(words))
-    first = "" if summary or last else first_prompt(transcript, transcript.nodes, agent=agent)
-    command = "" if summary or last or first or agent else first_command(transcript)
+    first = (
+        "" if summary or last.strip() else first_prompt(transcript, transcript.nodes, agent=agent)
+    )
+    command = "" if summary or last.strip() or first or agent else first_command(transcript)
     return choose_title(summary=summary, last_prompt=last, first=first, command=command)
 
 
@@ -122,7 +124,7 @@ def own_summary(uuids: Container[str], summaries: Iterable[tuple[str, str]]) -> 
     """Return the last summary whose leaf is one of those records."""
     found = ""
     for leaf, summary in summaries:
-        if leaf in uuids and summary:
+        if leaf in uuids and summary.strip():
             found = summary
     return found
 

@@ -9,6 +9,7 @@ from steno.format.blocks import Text
 from steno.report.clock import iso
 from steno.report.export.steps import steps_of
 from steno.session import session as sessions
+from steno.session.story.repeats import Repeats
 from steno.session.story.steps import Step as StoryStep
 from steno.session.story.turns import Turn as StoryTurn
 from steno.session.story.usage import SYNTHETIC
@@ -71,8 +72,11 @@ def _turn(tale: Tale, turn: StoryTurn) -> Turn:
 def texts_of(transcript: Transcript, turn: StoryTurn) -> list[str]:
     """Return all texts of the model in a turn, in order."""
     texts: list[str] = []
+    repeats = Repeats()
     for node in turn.nodes:
         if node.type != "assistant" or node.model == SYNTHETIC:
+            continue
+        if repeats.answer(node.parent, node.message_id, node.uses):
             continue
         record = transcript.record(node)
         if not record.envelope.is_api_error_message:
