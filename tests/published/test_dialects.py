@@ -14,6 +14,7 @@ from steno.check.verdict import verdicts
 from steno.format.dialects.converted import ConvertedSource
 from steno.format.source import BytesSource
 from steno.index.harvest import harvest
+from steno.session.follow import Follower
 from steno.session.resume.clients import CLIENTS, Client
 from steno.session.resume.replay import as_resumed, valid_messages
 from steno.session.resume.rules import breaches
@@ -22,7 +23,11 @@ from steno.session.transcript import load
 from steno.store.glance import glance
 from steno.store.library import find
 
-OLDER = ("dropped_by_compaction", "compacted_after_a_compaction")
+OLDER = (
+    "dropped_by_compaction",
+    "compacted_after_a_compaction",
+    "compacted_before_a_result",
+)
 """2.1.42 and older do not know that a compaction may keep messages."""
 
 
@@ -119,6 +124,22 @@ def test_a_status_between_a_call_and_its_result_does_not_part_them() -> None:
     (turn,) = Session(load(BytesSource(file.data()))).turns()
     assert [step.state for step in turn.steps if step.verb == "Read"] == ["ok"]
     assert "Content" in json.dumps(valid_messages(load(BytesSource(file.data()))))
+
+
+def test_results_between_statuses_are_told_as_they_come() -> None:
+    file = Flat()
+    file.user("Question")
+    file.calls("Read")
+    file.calls("Write")
+    file.add("system", "Reading")
+    file.result("Content")
+    file.add("system", "Writing")
+    file.fails("Permission denied")
+    file.says("Answer.")
+    follower = Follower()
+    events = [each for line in file.data().splitlines(True) for each in follower.feed(line)]
+    ended = [(each.step.verb, each.step.state) for each in events if each.kind == "outcome"]
+    assert ended == [("Read", "ok"), ("Write", "failed")]
 
 
 def test_what_is_not_active_is_not_the_end_of_a_session(tmp_path: Path) -> None:
