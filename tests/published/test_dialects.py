@@ -126,6 +126,34 @@ def test_a_status_between_a_call_and_its_result_does_not_part_them() -> None:
     assert "Content" in json.dumps(valid_messages(load(BytesSource(file.data()))))
 
 
+def test_a_late_result_that_names_its_call_begins_no_branch() -> None:
+    file = Nested()
+    file.human("Question")
+    owner = file.says(call("toolu_1", "Bash", command="slow"))
+    file.human("Second question")
+    file.says("Second answer.")
+    file.result("toolu_1", "late", parentUuid=owner)
+    file.says("Third answer.")
+    session = Session(load(BytesSource(file.data())))
+    asked = [turn.prompt.text for turn in session.turns() if turn.prompt]
+    assert (asked, session.branches) == (["Question", "Second question"], [])
+    said = ("Question", "late", "Second question", "Second answer.", "Third answer.")
+    assert sent_in_order(valid_messages(session.transcript), Known(b"", (), said))
+
+
+def test_a_result_of_an_inactive_branch_takes_nothing_of_the_active_one_with_it() -> None:
+    file = Nested()
+    file.human("Question")
+    owner = file.says(call("toolu_1", "Bash", command="slow"))
+    file.human("Active question", is_active=True)
+    file.says("Active answer.", is_active=True)
+    file.result("toolu_1", "late", parentUuid=owner, is_active=False)
+    file.says("Inactive answer.", is_active=False)
+    sent = valid_messages(load(BytesSource(file.data())))
+    known = Known(b"", (), ("Question", "Active question", "Active answer."), ("Inactive",))
+    assert sent_in_order(sent, known)
+
+
 def test_results_between_statuses_are_told_as_they_come() -> None:
     file = Flat()
     file.user("Question")

@@ -248,6 +248,10 @@ class _Cluster:
         self.first = first
         self.answers = [first]
         self.results: list[Row] = []
+        self.next: Row | None = None
+        """What was said before all results had come: it follows the last of them."""
+        self.end: Row | None = None
+        """Where the conversation had come to by then."""
 
     @property
     def tail(self) -> Row:
@@ -264,11 +268,12 @@ def _arrange(rows: Sequence[Row], owners: dict[str, Row], given: _Parents) -> No
     """Put the lines of each response behind one another, then its results, then the rest."""
     clusters: dict[int, _Cluster] = {}
     behind: dict[int, Row | None] = {}
-    """What was said before a result came, and is told behind it: by the result."""
+    """Where the conversation goes on behind a result that came late."""
+    before = _before(rows)
     for row in rows:
         if row.deleted:
             continue
-        row.above = behind.get(id(row.above), row.above)
+        row.above = behind.get(id(row.above)) or row.above
         cluster = clusters.get(id(row.above))
         if row.is_client and cluster is None:
             # What the client wrote among its own records stays where it is.
@@ -278,7 +283,7 @@ def _arrange(rows: Sequence[Row], owners: dict[str, Row], given: _Parents) -> No
             joins = row.above is not None and row.above is given.of(row)
             clusters[id(row)] = _take_answer(row, cluster if joins else None, cluster)
         elif (own := clusters.get(id(_caller(row, owners)))) is not None:
-            _part(row, _first_between(row, own, clusters), behind)
+            behind[id(row)] = _part(row, own, before[id(row)], clusters)
             clusters[id(row)] = own.answered(row)
         elif cluster is not None and cluster.results:
             row.above = cluster.tail
@@ -287,6 +292,17 @@ def _arrange(rows: Sequence[Row], owners: dict[str, Row], given: _Parents) -> No
     for row in rows:
         if row.aborted and not row.deleted:
             _interrupt(row, clusters.get(id(row)))
+
+
+def _before(rows: Sequence[Row]) -> dict[int, Row | None]:
+    """Return what stands before each row in its conversation, by the order of the file."""
+    found: dict[int, Row | None] = {}
+    last: dict[bool, Row] = {}
+    for row in rows:
+        found[id(row)] = last.get(row.sidechain)
+        if not (row.deleted or row.kind == "other"):
+            last[row.sidechain] = row
+    return found
 
 
 def _take_answer(row: Row, joined: _Cluster | None, above: _Cluster | None) -> _Cluster:
@@ -301,25 +317,36 @@ def _take_answer(row: Row, joined: _Cluster | None, above: _Cluster | None) -> _
     return _Cluster(row)
 
 
-def _part(result: Row, between: Row | None, behind: dict[int, Row | None]) -> None:
-    """Have what came before a result follow it, and what follows it go on from there."""
-    if between is not None:
-        behind[id(result)], between.above = result.above, result
+def _part(
+    result: Row, own: _Cluster, before: Row | None, clusters: dict[int, _Cluster]
+) -> Row | None:
+    """Have what came before a result follow it; return where the conversation goes on behind it."""
+    first = _first_between(result.above, own, clusters)
+    if first is not None:
+        own.next, own.end = first, result.above
+    else:
+        # A result begins no branch: what the conversation came to meanwhile goes on.
+        first = _first_between(before, own, clusters)
+        if first is not None and first.active is not False and result.active is not False:
+            own.next, own.end = first, before
+    if own.next is not None:
+        own.next.above = result
+    return own.end
 
 
-def _first_between(result: Row, own: _Cluster, clusters: dict[int, _Cluster]) -> Row | None:
-    """Return the first record that came between a response and one of its results."""
+def _first_between(at: Row | None, own: _Cluster, clusters: dict[int, _Cluster]) -> Row | None:
+    """Return the first record between a response and one that came later, if it leads there."""
     first: Row | None = None
-    at = result.above
     for _ in range(_FURTHEST):
-        if at is None or at is result:
+        if at is None:
             break
         if clusters.get(id(at)) is own:
             return first
         first, at = at, at.above
+    if at is not None or first is None or first.offset < own.first.offset:
+        return None
     # What a compaction kept begins without a parent.
-    begins = at is None and first is not None and first.kind in ("preserved", "summary")
-    return first if begins else None
+    return first if first.kind in ("preserved", "summary") else None
 
 
 def _caller(row: Row, owners: dict[str, Row]) -> Row | None:
