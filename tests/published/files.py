@@ -446,6 +446,23 @@ def compacted_before_a_result() -> Known:
     return Known(made.data(), ("Old question", "Kept question"), said, ("Old question", "Old ans"))
 
 
+def interruption_is_kept() -> Known:
+    """A compaction keeps a call that was interrupted, and so what says that it was."""
+    made = Flat()
+    made.user("Old question")
+    made.says("Old answer.")
+    made.user("Kept question")
+    made.calls("Bash", arguments={"command": "stopped"}, isAborted=True)
+    made.user("/compact")
+    made.compacts("compacting")
+    made.compacts("compacted", metadata={"preservedMessages": 3, "totalMessages": 5})
+    made.user("New question")
+    made.says("New answer.")
+    prompts = ("Old question", "Kept question", "/compact", "New question")
+    said = ("Kept question", "stopped", "interrupted", "/compact", "New question", "New answer.")
+    return Known(made.data(), prompts, said, ("Old answer.",))
+
+
 def deleted_outcome_first() -> Known:
     """The outcome that is not deleted is the one of the call."""
     made = Flat()
@@ -480,6 +497,7 @@ FLAT: tuple[Callable[[], Known], ...] = (
     interrupted_among_parallel,
     result_behind_a_sub_agent,
     compacted_before_a_result,
+    interruption_is_kept,
     deleted_outcome_first,
 )
 

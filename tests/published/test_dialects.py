@@ -27,6 +27,7 @@ OLDER = (
     "dropped_by_compaction",
     "compacted_after_a_compaction",
     "compacted_before_a_result",
+    "interruption_is_kept",
 )
 """2.1.42 and older do not know that a compaction may keep messages."""
 
@@ -152,6 +153,22 @@ def test_a_result_of_an_inactive_branch_takes_nothing_of_the_active_one_with_it(
     sent = valid_messages(load(BytesSource(file.data())))
     known = Known(b"", (), ("Question", "Active question", "Active answer."), ("Inactive",))
     assert sent_in_order(sent, known)
+
+
+def test_the_answer_that_repair_gives_a_kept_call_is_kept() -> None:
+    file = Flat()
+    file.user("Old question")
+    file.says("Old answer.")
+    file.user("Kept question")
+    file.calls("Bash", arguments={"command": "cut off"})
+    file.compacts("compacted", metadata={"preservedMessages": 2, "totalMessages": 4})
+    file.user("New question")
+    file.says("New answer.")
+    done = repair_bytes(file.data())
+    evidence = check(done.transcript.source, name="0c9be80c-c704-4d9f-928e-22f500ed824f")
+    assert [each.id for each in evidence.findings if each.severity != "info"] == []
+    assert verdicts(evidence)[-1].outcome == "fully"
+    assert "cut off" in json.dumps(valid_messages(done.transcript))
 
 
 def test_results_between_statuses_are_told_as_they_come() -> None:
