@@ -11,6 +11,8 @@ from tests.conftest import WriteConfig
 from tests.index.searching import harbour, ledger, prompts
 
 from steno.cli.hits import at
+from steno.history.library import Library
+from steno.history.server import answer
 from steno.index.search.grouping import Group
 from steno.index.search.reader import Text
 from steno.index.state import SHIFT
@@ -38,6 +40,20 @@ def test_hits_stand_below_their_session_with_turn_and_kind(steno: Steno) -> None
         f"{ledger().session_id[:4]}  The relay of the ledger is slow. 数据…  ledgerfold  1 October 08:00  1 hit",
         "  turn 1  Edit      login.py  get_user_name(lighthouse) getUserName(lighthouse)",
     ]
+
+
+def test_where_turns_count_otherwise_than_in_the_file_the_time_is_told(
+    steno: Steno, config: WriteConfig
+) -> None:
+    made = session("2.1.42").turn("Old kelp", "Old.")
+    made.tip = None
+    config(made.turn("New kelp", "New.").turn("More kelp", "More."))
+    ran = steno("search", "kelp", "--width", 80)
+    assert len(ran.lines) == 6
+    assert not any("turn" in line for line in ran.lines)
+    told = answer("search", {"query": "kelp"}, Library(None))
+    assert "record " in told
+    assert "turn" not in told
 
 
 @pytest.mark.usefixtures("two")

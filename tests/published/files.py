@@ -432,6 +432,49 @@ def result_behind_a_sub_agent() -> Known:
     return Known(made.data(), ("Delegate",), said, absent)
 
 
+def compacted_before_a_result() -> Known:
+    made = Flat()
+    made.user("Old question")
+    made.says("Old answer.")
+    made.user("Kept question")
+    made.calls("Bash", arguments={"command": "make"})
+    made.compacts("compacting")
+    made.compacts("compacted", metadata={"preservedMessages": 2, "totalMessages": 4})
+    made.result("made")
+    made.says("Done.")
+    said = ("Kept question", "make", "made", "Done.")
+    return Known(made.data(), ("Old question", "Kept question"), said, ("Old question", "Old ans"))
+
+
+def interruption_is_kept() -> Known:
+    """A compaction keeps a call that was interrupted, and so what says that it was."""
+    made = Flat()
+    made.user("Old question")
+    made.says("Old answer.")
+    made.user("Kept question")
+    made.calls("Bash", arguments={"command": "stopped"}, isAborted=True)
+    made.user("/compact")
+    made.compacts("compacting")
+    made.compacts("compacted", metadata={"preservedMessages": 3, "totalMessages": 5})
+    made.user("New question")
+    made.says("New answer.")
+    prompts = ("Old question", "Kept question", "/compact", "New question")
+    said = ("Kept question", "stopped", "interrupted", "/compact", "New question", "New answer.")
+    return Known(made.data(), prompts, said, ("Old answer.",))
+
+
+def deleted_outcome_first() -> Known:
+    """The outcome that is not deleted is the one of the call."""
+    made = Flat()
+    made.user("Look")
+    one = made.calls("Bash", arguments={"command": "one"})
+    made.result("deleted outcome", isDeleted=True)
+    made.result("first result", parentUuid=one)
+    made.says("Seen.")
+    said = ("Look", "one", "first result", "Seen.")
+    return Known(made.data(), ("Look",), said, ("deleted outcome",))
+
+
 FLAT: tuple[Callable[[], Known], ...] = (
     linear,
     tool_usage,
@@ -453,6 +496,9 @@ FLAT: tuple[Callable[[], Known], ...] = (
     restored_after_two_compactions,
     interrupted_among_parallel,
     result_behind_a_sub_agent,
+    compacted_before_a_result,
+    interruption_is_kept,
+    deleted_outcome_first,
 )
 
 
@@ -472,6 +518,37 @@ def results_of_a_deleted_call() -> Known:
     return Known(made.data(), ("Run both",), said, ("deleted-call", "deleted result"))
 
 
+def late_results() -> Known:
+    """The user asks on while calls run; their results come later."""
+    made = Nested()
+    made.human("First question")
+    made.says(call("toolu_1", "Bash", command="slow"), call("toolu_2", "Bash", command="slower"))
+    made.human("Second question")
+    made.says("Second answer.", call("toolu_3", "Read", file_path="a"))
+    made.result("toolu_3", "read")
+    made.result("toolu_2", "slower result")
+    made.result("toolu_1", "slow result")
+    made.says("Third answer.")
+    prompts = ("First question", "Second question")
+    said = (prompts[0], "slower result", "slow result", prompts[1], "read", "Third answer.")
+    return Known(made.data(), prompts, said)
+
+
+def result_behind_a_compaction() -> Known:
+    made = Nested()
+    made.human("Early question")
+    made.says("Early answer.", call("toolu_1", "Bash", command="early"))
+    made.add("compact_prelude", "Previous message content...", parentUuid=None)
+    made.add("compact_recap", "Summary of compacted conversation...")
+    made.result("toolu_1", "early result")
+    made.says("Late answer.")
+    made.human("Late question")
+    made.says("Last answer.")
+    prompts = ("Early question", "Late question")
+    said = ("Previous message content", "Summary of compacted", "Late answer.", *prompts[1:])
+    return Known(made.data(), prompts, said, ("Early question", "Early answer."))
+
+
 NESTED: tuple[Callable[[], Known], ...] = (
     development,
     delegation,
@@ -482,5 +559,7 @@ NESTED: tuple[Callable[[], Known], ...] = (
     deep_forks,
     results_out_of_order,
     results_of_a_deleted_call,
+    late_results,
+    result_behind_a_compaction,
 )
 FILES = {each.__name__: each for each in (*FLAT, *NESTED)}

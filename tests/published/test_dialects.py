@@ -14,6 +14,7 @@ from steno.check.verdict import verdicts
 from steno.format.dialects.converted import ConvertedSource
 from steno.format.source import BytesSource
 from steno.index.harvest import harvest
+from steno.session.follow import Follower
 from steno.session.resume.clients import CLIENTS, Client
 from steno.session.resume.replay import as_resumed, valid_messages
 from steno.session.resume.rules import breaches
@@ -22,7 +23,12 @@ from steno.session.transcript import load
 from steno.store.glance import glance
 from steno.store.library import find
 
-OLDER = ("dropped_by_compaction", "compacted_after_a_compaction")
+OLDER = (
+    "dropped_by_compaction",
+    "compacted_after_a_compaction",
+    "compacted_before_a_result",
+    "interruption_is_kept",
+)
 """2.1.42 and older do not know that a compaction may keep messages."""
 
 
@@ -119,6 +125,66 @@ def test_a_status_between_a_call_and_its_result_does_not_part_them() -> None:
     (turn,) = Session(load(BytesSource(file.data()))).turns()
     assert [step.state for step in turn.steps if step.verb == "Read"] == ["ok"]
     assert "Content" in json.dumps(valid_messages(load(BytesSource(file.data()))))
+
+
+def test_a_late_result_that_names_its_call_begins_no_branch() -> None:
+    file = Nested()
+    file.human("Question")
+    owner = file.says(call("toolu_1", "Bash", command="slow"))
+    file.human("Second question")
+    file.says("Second answer.")
+    file.result("toolu_1", "late", parentUuid=owner)
+    file.says("Third answer.")
+    session = Session(load(BytesSource(file.data())))
+    asked = [turn.prompt.text for turn in session.turns() if turn.prompt]
+    assert (asked, session.branches) == (["Question", "Second question"], [])
+    said = ("Question", "late", "Second question", "Second answer.", "Third answer.")
+    assert sent_in_order(valid_messages(session.transcript), Known(b"", (), said))
+
+
+def test_a_result_of_an_inactive_branch_takes_nothing_of_the_active_one_with_it() -> None:
+    file = Nested()
+    file.human("Question")
+    owner = file.says(call("toolu_1", "Bash", command="slow"))
+    file.human("Active question", is_active=True)
+    file.says("Active answer.", is_active=True)
+    file.result("toolu_1", "late", parentUuid=owner, is_active=False)
+    file.says("Inactive answer.", is_active=False)
+    sent = valid_messages(load(BytesSource(file.data())))
+    known = Known(b"", (), ("Question", "Active question", "Active answer."), ("Inactive",))
+    assert sent_in_order(sent, known)
+
+
+def test_the_answer_that_repair_gives_a_kept_call_is_kept() -> None:
+    file = Flat()
+    file.user("Old question")
+    file.says("Old answer.")
+    file.user("Kept question")
+    file.calls("Bash", arguments={"command": "cut off"})
+    file.compacts("compacted", metadata={"preservedMessages": 2, "totalMessages": 4})
+    file.user("New question")
+    file.says("New answer.")
+    done = repair_bytes(file.data())
+    evidence = check(done.transcript.source, name="0c9be80c-c704-4d9f-928e-22f500ed824f")
+    assert [each.id for each in evidence.findings if each.severity != "info"] == []
+    assert verdicts(evidence)[-1].outcome == "fully"
+    assert "cut off" in json.dumps(valid_messages(done.transcript))
+
+
+def test_results_between_statuses_are_told_as_they_come() -> None:
+    file = Flat()
+    file.user("Question")
+    file.calls("Read")
+    file.calls("Write")
+    file.add("system", "Reading")
+    file.result("Content")
+    file.add("system", "Writing")
+    file.fails("Permission denied")
+    file.says("Answer.")
+    follower = Follower()
+    events = [each for line in file.data().splitlines(True) for each in follower.feed(line)]
+    ended = [(each.step.verb, each.step.state) for each in events if each.kind == "outcome"]
+    assert ended == [("Read", "ok"), ("Write", "failed")]
 
 
 def test_what_is_not_active_is_not_the_end_of_a_session(tmp_path: Path) -> None:

@@ -118,6 +118,16 @@ BROKEN: dict[str, tuple[str, str, Broken]] = {
         "error",
         flat(lambda records: records[3].update(sessionId=123)),
     ),
+    "000 rule 6, an answer of the main conversation": (
+        "dialect.sidechain",
+        "error",
+        flat(lambda records: records[3].update(isSidechain=True)),
+    ),
+    "004 rule 5, an answer of the main conversation": (
+        "dialect.sidechain",
+        "error",
+        nested(lambda records: records[3].update(isSidechain=True)),
+    ),
     "000 rule 5, an empty name": (
         "dialect.tool-fields",
         "error",

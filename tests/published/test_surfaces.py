@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.published import protocol_examples
 from tests.published.files import FILES, NESTED, Known, in_a_clients_file
+from tests.published.forms import Flat
 from tests.published.test_dialects import sent_in_order
 
 import steno
@@ -19,7 +20,23 @@ from steno.format.source import BytesSource
 from steno.model.server.app import Server, serving
 from steno.model.server.script import Script
 
-CASES = {**FILES, "in_a_clients_file": in_a_clients_file}
+
+def thoughts() -> Known:
+    """Nobody signed these thoughts, so the API takes none of them."""
+    made = Flat()
+    made.user("First question")
+    made.add("assistant", "A thought.", subtype="thinking")
+    made.says("First answer.")
+    made.user("Second question")
+    made.add("assistant", "A thought before a call.", subtype="thinking")
+    made.calls("Bash", arguments={"command": "make"})
+    made.result("made")
+    made.add("assistant", "A last thought.", subtype="thinking")
+    said = ("First question", "First answer.", "Second question", "make", "made")
+    return Known(made.data(), ("First question", "Second question"), said, ("thought",))
+
+
+CASES = {**FILES, "in_a_clients_file": in_a_clients_file, "thoughts": thoughts}
 NAME = "0c9be80c-c704-4d9f-928e-22f500ed824f"
 KEY = "canary-key-of-nobody"
 
@@ -126,7 +143,9 @@ def server() -> Iterator[Server]:
         yield found
 
 
-@pytest.mark.parametrize("case", ["tool_usage", "flags", "active_branch", "compact_messages"])
+@pytest.mark.parametrize(
+    "case", ["tool_usage", "flags", "active_branch", "compact_messages", "late_results", "thoughts"]
+)
 def test_a_session_goes_on_in_a_converted_copy(tmp_path: Path, server: Server, case: str) -> None:
     home = Home(tmp_path, case, server)
     name = home.path.stem

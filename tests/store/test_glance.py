@@ -7,6 +7,8 @@ from typing import Final
 import pytest
 from tests.builders import VERSIONS, Session, session, text, thinking, tool
 
+from steno.format.source import BytesSource
+from steno.index.harvest import harvest
 from steno.store.count import count_turns
 from steno.store.discover import found_at
 from steno.store.glance import Glance, glance, shown_project
@@ -140,6 +142,13 @@ def test_a_reminder_before_the_typed_words_is_passed_over(tmp_path: Path) -> Non
     assert (seen.title, seen.hidden) == ("What is this?", False)
     assert look(tmp_path, session().turn(f"{reminder}\n\nAnd this?", "B.")).title == "And this?"
     assert look(tmp_path, session().turn(reminder, "C.")).hidden
+
+
+def test_a_prompt_of_several_texts_is_called_by_all_of_them(tmp_path: Path) -> None:
+    built = session().user([text("Look at this."), text("Then at that.")]).assistant("A.")
+    source = BytesSource(built.bytes())
+    assert look(tmp_path, built).title == "Look at this. Then at that."
+    assert harvest(source, 1).state.first_prompt == "Look at this. Then at that."
 
 
 def test_records_glued_on_one_line_all_count(tmp_path: Path) -> None:

@@ -20,11 +20,12 @@ from steno.format.encode import encode_line
 from steno.format.paths import is_uuid, session_path
 from steno.format.records import Record
 from steno.format.slugs import slug
-from steno.format.values import as_object
+from steno.format.values import as_list, as_object
 from steno.session.nodes import Node
 from steno.session.resume.clients import STENO
 from steno.session.resume.mend import INTERRUPTED
 from steno.session.resume.replay import resumed_chain, valid_messages
+from steno.session.resume.rules import fixed_block
 from steno.session.resume.trims import TRIM
 from steno.session.story.prompts import BY_PEOPLE, origin_of, prompt_of
 from steno.session.transcript import Transcript, load
@@ -381,11 +382,30 @@ def _copy_agents(source: str, target: str, session_id: str) -> None:
             shutil.copyfile(f"{stem}{_META}", f"{place}{_META}")
 
 
+def _sendable(records: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield records without what the API refuses, such as thinking that nobody signed."""
+    above: dict[Any, Any] = {}
+    """What stands above records of which nothing is left."""
+    for fields in records:
+        parent = fields.get("parentUuid")
+        named = {**fields, "parentUuid": above[parent]} if parent in above else fields
+        kind, message = fields.get("type"), as_object(fields.get("message")) or {}
+        blocks = as_list(message.get("content"))
+        if blocks and kind in ("user", "assistant"):
+            fixed = (fixed_block(as_object(block) or {}, kind) for block in blocks)
+            kept = [block for block in fixed if block is not None]
+            if not kept and kind == "assistant":
+                above[fields.get("uuid")] = named.get("parentUuid")
+                continue
+            named = {**named, "message": {**message, "content": kept or blocks}}
+        yield named
+
+
 def _renamed(transcript: Transcript, session_id: str) -> Iterator[bytes]:
     """Yield the records of a session under another name; one in a dialect is converted."""
     source = transcript.source
     if is_converted(source):
-        records = source.records_to_resume()
+        records = _sendable(source.records_to_resume())
     else:
         records = (piece.fields for piece in transcript.pieces() if isinstance(piece, Record))
     for fields in records:

@@ -73,7 +73,8 @@ def _session(
 
 def _where(group: Group, text: Text, kind: str) -> str:
     agent = group.agents.get(text.message >> SHIFT, "")
-    parts = [kind, f"turn {text.turn}" if not agent else f"sub-agent {path(agent)}"]
+    turn = "" if group.rewound else f"turn {text.turn}"
+    parts = [kind, turn if not agent else f"sub-agent {path(agent)}"]
     if text.uuid:
         parts.append(f"record {path(text.uuid)}")
     return ", ".join(filter(None, parts)) + ":"

@@ -461,14 +461,14 @@ def _blocks(message: _Message) -> list[_Block]:
 
 
 def _words(message: _Message) -> str:
-    """Return the first words that are no reminder of the client's to the model."""
+    """Return the words of a message without the reminders that the client put in."""
     if not message.content:
         return ""
     try:
         return _without_reminders(_STRING(message.content))
     except _BAD:
         texts = (block.text for block in _blocks(message) if block.type == "text" and block.text)
-        return next((words for text in texts if (words := _without_reminders(text)).strip()), "")
+        return "\n\n".join(words for text in texts if (words := _without_reminders(text)).strip())
 
 
 def _without_reminders(text: str) -> str:

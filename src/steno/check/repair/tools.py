@@ -12,6 +12,7 @@ from steno.check.repair.moving import move_results, reattach
 from steno.check.repair.records import envelope_of, message_of, objects_in
 from steno.check.repair.shape import just_after
 from steno.format.records import read_time, time_text
+from steno.format.values import as_list, as_object
 from steno.session.nodes import Node
 from steno.session.resume.mend import INTERRUPTED
 
@@ -177,6 +178,7 @@ class _Answers:
             if node.is_result and not node.sidechain
             for call in node.results
         }
+        self.boundaries = [node for node in drafts.transcript.nodes if node.is_boundary]
         self.uses = Counter(call for node in drafts.transcript.nodes for call in node.uses)
         self.below: defaultdict[str | None, list[Node]] = defaultdict(list)
         for node in graph.messages:
@@ -199,7 +201,24 @@ class _Answers:
         record = self._synthetic(call)
         what = f"answer the call {call.id}: the session was cut off before its result"
         self.drafts.insert(call.node, record, finding, what)
+        self._keep(call.node, record["uuid"], finding)
         self._go_through(call.node, record["uuid"], finding, "hang it behind the answer")
+
+    def _keep(self, node: Node, answer: str, finding: str) -> None:
+        """Let a compaction that kept a call keep its answer, too."""
+        for boundary in self.boundaries:
+            metadata = as_object(self.drafts.fields(boundary).get("compactMetadata")) or {}
+            kept = as_object(metadata.get("preservedMessages")) or {}
+            if node.uuid not in (as_list(kept.get("uuids")) or ()):
+                continue
+            lists = {
+                name: [uuid for each in names for uuid in _with(each, node.uuid, answer)]
+                for name in ("uuids", "allUuids")
+                if (names := as_list(kept.get(name))) is not None
+            }
+            now = {**metadata, "preservedMessages": {**kept, **lists}}
+            what = "keep the answer of a call that was kept"
+            self.drafts.change(boundary, finding, what, {"compactMetadata": now})
 
     def _tell_apart(self, call: Block, result: Node) -> None:
         """Give a call and its result an id of their own, where one before a compaction has it.
@@ -244,6 +263,10 @@ class _Answers:
             "timestamp": time_text(just_after(time)) if time else node.timestamp,
             "sourceToolAssistantUUID": node.uuid,
         }
+
+
+def _with(name: Any, uuid: str | None, answer: str) -> tuple[Any, ...]:
+    return (name, answer) if name == uuid else (name,)
 
 
 def _write(

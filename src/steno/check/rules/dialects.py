@@ -341,6 +341,9 @@ class _Watch:
         In the examples of 000 the main conversation goes on right behind a sub-agent's prompt.
         """
         if parent not in self._asked:
+            # A sub-agent's records begin with a prompt; one that is told of already is not told again.
+            if sidechain and self._side.get(parent) is False and parent not in self._unflagged:
+                self._note(SIDECHAIN, place, "the one that this one follows")
             return
         prompt = self._asked[parent]
         if prompt is None and not sidechain and self._form == "spec-004":

@@ -16,7 +16,7 @@ from steno.errors import Unreadable
 from steno.format.dialects import fields as client
 from steno.format.dialects.compactions import plan_compactions
 from steno.format.dialects.detection import vote_of
-from steno.format.dialects.links import link
+from steno.format.dialects.links import NOTES, link
 from steno.format.dialects.names import Dialect
 from steno.format.dialects.rows import Json, Row, decide_form, row_of
 from steno.format.lines import LINE_CAP, read_bytes, read_pieces
@@ -230,7 +230,9 @@ class ConvertedSource:
         rows = [line.made_from for line in self._lines if line.purpose == "record"]
         last: list[Row] = []
         for row in reversed(rows):
-            if isinstance(row, Gap) or row.kind not in ("result", "note") or row.names_call:
+            if isinstance(row, Gap) or row.is_client:
+                break
+            if row.kind not in NOTES and (row.kind != "result" or row.names_call):
                 break
             last.append(row)
         calls = {row.call for row in last if row.call}

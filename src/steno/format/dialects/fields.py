@@ -246,7 +246,7 @@ def _compact_metadata(row: Row) -> Json:
     }
     found = {new: row.metadata[old] for old, new in named.items() if old in row.metadata}
     if row.cuts and row.kept:
-        names = [each.uuid for each in row.kept]
+        names = [name for each in row.kept for name in _names_of(each)]
         anchor = derived_uuid(row, "summary")
         found["preservedSegment"] = {
             "headUuid": names[0],
@@ -255,6 +255,11 @@ def _compact_metadata(row: Row) -> Json:
         }
         found["preservedMessages"] = {"anchorUuid": anchor, "uuids": names, "allUuids": names}
     return {"trigger": "manual" if row.by_command else "auto", **found}
+
+
+def _names_of(row: Row) -> list[str | None]:
+    """Return the ids of a message and of what is inserted behind it."""
+    return [row.uuid, derived_uuid(row, "interruption")] if row.interrupts else [row.uuid]
 
 
 def _message(fields: Json) -> Json:

@@ -8,15 +8,17 @@ response behind one another, then its results, then what follows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, Self
 
 from steno.format.dialects.rows import Row
 
-__all__ = ["link", "messages_above"]
+__all__ = ["NOTES", "link", "messages_above"]
 
 _FURTHEST: Final = 1000
 """How many lines of a response are looked at for the call of a result."""
 _MESSAGES: Final = frozenset(("prompt", "answer", "result", "error"))
+NOTES: Final = frozenset(("note", "compacting", "compacted", "restoring", "restored"))
+"""What may stand between a call and its result."""
 
 
 def link(rows: Sequence[Row]) -> None:
@@ -123,7 +125,8 @@ def _pair(rows: Sequence[Row], given: _Parents) -> dict[str, Row]:
         own = [call for call in anchor.calls if call in waiting]
         if len(outcomes) == 1 and own:
             waiting = own
-        for outcome, call in zip(outcomes, waiting, strict=False):
+        standing = _standing(outcomes, len(waiting))
+        for outcome, call in zip(standing, waiting, strict=False):
             outcome.call = call
             taken.add(call)
     for row in rows:
@@ -136,12 +139,21 @@ def _pair(rows: Sequence[Row], given: _Parents) -> dict[str, Row]:
     return owners
 
 
+def _standing(outcomes: list[Row], calls: int) -> list[Row]:
+    """Leave out what is deleted where there are more outcomes than calls: another one took its place."""
+    surplus = len(outcomes) - calls
+    if surplus <= 0:
+        return outcomes
+    gone = {id(row) for row in [row for row in outcomes if row.deleted][:surplus]}
+    return [row for row in outcomes if id(row) not in gone]
+
+
 def _runs(rows: Sequence[Row], given: _Parents) -> Iterable[tuple[Row, list[Row]]]:
     """Return results and errors that name no call, by the line of a response they follow."""
     anchors: dict[int, Row] = {}
     runs: dict[int, tuple[Row, list[Row]]] = {}
     for row in rows:
-        is_note = row.kind == "note" and not row.is_client
+        is_note = row.kind in NOTES and not row.is_client
         if not is_note and (row.kind not in ("result", "error") or row.names_call):
             continue
         parent = given.of(row)
@@ -156,7 +168,7 @@ def _runs(rows: Sequence[Row], given: _Parents) -> Iterable[tuple[Row, list[Row]
             continue
         anchors[id(row)] = anchor
         if is_note:
-            continue  # a status may stand between a call and its result
+            continue
         runs.setdefault(id(anchor), (anchor, []))[1].append(row)
     return runs.values()
 
@@ -236,18 +248,32 @@ class _Cluster:
         self.first = first
         self.answers = [first]
         self.results: list[Row] = []
+        self.next: Row | None = None
+        """What was said before all results had come: it follows the last of them."""
+        self.end: Row | None = None
+        """Where the conversation had come to by then."""
 
     @property
     def tail(self) -> Row:
         return self.results[-1] if self.results else self.answers[-1]
 
+    def answered(self, result: Row) -> Self:
+        """Take in a result."""
+        result.above = self.tail
+        self.results.append(result)
+        return self
+
 
 def _arrange(rows: Sequence[Row], owners: dict[str, Row], given: _Parents) -> None:
     """Put the lines of each response behind one another, then its results, then the rest."""
     clusters: dict[int, _Cluster] = {}
+    behind: dict[int, Row | None] = {}
+    """Where the conversation goes on behind a result that came late."""
+    before = _before(rows)
     for row in rows:
         if row.deleted:
             continue
+        row.above = behind.get(id(row.above)) or row.above
         cluster = clusters.get(id(row.above))
         if row.is_client and cluster is None:
             # What the client wrote among its own records stays where it is.
@@ -257,9 +283,8 @@ def _arrange(rows: Sequence[Row], owners: dict[str, Row], given: _Parents) -> No
             joins = row.above is not None and row.above is given.of(row)
             clusters[id(row)] = _take_answer(row, cluster if joins else None, cluster)
         elif (own := clusters.get(id(_caller(row, owners)))) is not None:
-            row.above = own.tail
-            own.results.append(row)
-            clusters[id(row)] = own
+            behind[id(row)] = _part(row, own, before[id(row)], clusters)
+            clusters[id(row)] = own.answered(row)
         elif cluster is not None and cluster.results:
             row.above = cluster.tail
     for cluster in clusters.values():
@@ -267,6 +292,17 @@ def _arrange(rows: Sequence[Row], owners: dict[str, Row], given: _Parents) -> No
     for row in rows:
         if row.aborted and not row.deleted:
             _interrupt(row, clusters.get(id(row)))
+
+
+def _before(rows: Sequence[Row]) -> dict[int, Row | None]:
+    """Return what stands before each row in its conversation, by the order of the file."""
+    found: dict[int, Row | None] = {}
+    last: dict[bool, Row] = {}
+    for row in rows:
+        found[id(row)] = last.get(row.sidechain)
+        if not (row.deleted or row.kind == "other"):
+            last[row.sidechain] = row
+    return found
 
 
 def _take_answer(row: Row, joined: _Cluster | None, above: _Cluster | None) -> _Cluster:
@@ -279,6 +315,38 @@ def _take_answer(row: Row, joined: _Cluster | None, above: _Cluster | None) -> _
         row.above = above.tail
     row.group = row
     return _Cluster(row)
+
+
+def _part(
+    result: Row, own: _Cluster, before: Row | None, clusters: dict[int, _Cluster]
+) -> Row | None:
+    """Have what came before a result follow it; return where the conversation goes on behind it."""
+    first = _first_between(result.above, own, clusters)
+    if first is not None:
+        own.next, own.end = first, result.above
+    else:
+        # A result begins no branch: what the conversation came to meanwhile goes on.
+        first = _first_between(before, own, clusters)
+        if first is not None and first.active is not False and result.active is not False:
+            own.next, own.end = first, before
+    if own.next is not None:
+        own.next.above = result
+    return own.end
+
+
+def _first_between(at: Row | None, own: _Cluster, clusters: dict[int, _Cluster]) -> Row | None:
+    """Return the first record between a response and one that came later, if it leads there."""
+    first: Row | None = None
+    for _ in range(_FURTHEST):
+        if at is None:
+            break
+        if clusters.get(id(at)) is own:
+            return first
+        first, at = at, at.above
+    if at is not None or first is None or first.offset < own.first.offset:
+        return None
+    # What a compaction kept begins without a parent.
+    return first if first.kind in ("preserved", "summary") else None
 
 
 def _caller(row: Row, owners: dict[str, Row]) -> Row | None:

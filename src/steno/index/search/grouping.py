@@ -65,8 +65,12 @@ def key_of_group(file: int, name: str, agent: str, owner: int) -> str:
     return name if agent and owner in (0, file) else f"#{owner or file}"
 
 
+_REWOUND = (
+    "(s.rewound OR s.turns <> "
+    "coalesce((SELECT max(number) FROM turns WHERE file = s.file), s.turns))"
+)
 _COLUMNS = (
-    "s.id, s.agent, s.title, s.project, s.branch, f.path, s.ended, f.gone, s.rewound, s.owner"
+    f"s.id, s.agent, s.title, s.project, s.branch, f.path, s.ended, f.gone, {_REWOUND}, s.owner"
 )
 _Row: TypeAlias = tuple[str, str, str, str, str, str | bytes, int | None, int | None, int, int]
 _UNKNOWN: _Row = ("", "", "", "", "", "", None, None, 0, 0)
